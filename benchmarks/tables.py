@@ -15,7 +15,7 @@ Row = Mapping
 #: seconds within which a model should compile
 SOON = 60
 #: levers of search.json, in order; docs/splits.md describes them
-LEVERS = ("given", "order", "share", "split", "repeat", "grow", "costlier")
+LEVERS = ("given", "order", "share", "split", "repeat", "grow")
 
 
 def memory(rows: Mapping[Model, Row], head: Iterable[str]) -> str:

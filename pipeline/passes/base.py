@@ -68,10 +68,6 @@ class ModulePass(Pass):
         """Yield variants of this pass with one option weakened; a sequence is minimised with them."""
         return ()
 
-    def costlier(self) -> Iterable[ModulePass]:
-        """Yield variants of this pass which take more arithmetic and less memory; a winner is refined with them."""
-        return ()
-
     @classmethod
     def instances(cls) -> Iterable[Pass]:
         """Return the instances of this pass worth trying on any graph."""

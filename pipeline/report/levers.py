@@ -23,7 +23,6 @@ WORDS = {
     "split": "kernels split, none run twice",
     "repeat": "kernels run again, within the limit",
     "grow": "results grow over operands",
-    "costlier": "a pass with more arithmetic, within the limit",
     "next": "with twice the limit",
     "chosen": "another plan, for its time or flash",
 }

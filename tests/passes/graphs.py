@@ -155,7 +155,6 @@ EXAMPLES = {
     ),
     "simplify": Example(_ROW, lambda x: _op.nn.relu(_op.multiply(_op.add(x, relax.const(0.0)), relax.const(1.0)))),
     "split-heads": Example(((1, 3, 4),), _attention),
-    "split-heads{late=1}": Example(((1, 3, 4),), _attention),
     "to-mixed-precision": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "to-mixed-precision{sum=float16}": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "reorder-take-after-matmul": Example(

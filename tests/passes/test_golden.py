@@ -22,7 +22,7 @@ SPECS = (
     "fold-constant", "fold-constant{grow=0}", "fuse-by-mapping", "fuse-by-mapping{objective=latency}", "fuse-operators", "fuse-operators{depth=2}", "fuse-operators{keep=1}",
     "fuse-operators{over=pooling}", "fuse-operators{over=reduction}", "fuse-transpose-matmul", "legalize",
     "optimize-layout-transform", "remove-redundant-reshape", "reorder-permute-dims-after-concat",
-    "reorder-take-after-matmul", "simplify", "split-heads", "split-heads{late=1}", "to-mixed-precision", "to-mixed-precision{sum=float16}",
+    "reorder-take-after-matmul", "simplify", "split-heads", "to-mixed-precision", "to-mixed-precision{sum=float16}",
 )  # fmt: skip
 
 

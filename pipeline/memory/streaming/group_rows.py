@@ -1,4 +1,4 @@
-"""Stream more rows at a time in the regions of a path: as far as there is room, or at least so many.
+"""Stream more rows at a time in the regions of a path, as far as there is room.
 
 Each tick reads again what its rows do not follow: weights, or the picture where the rows are channels. Beyond a near
 cache that takes time, so it decides on the number of rows, and between rows and channels.
@@ -27,18 +27,6 @@ _ALONE = Fraction(1), 0, 1
 def coarser(paths: Partitioner, path: Partition) -> Partition:
     """Stream as many rows at a time as memory allows, along the fastest axis."""
     return paths.path_of([_fastest(paths, each, path.nbytes) for each in path.regions], path.reached)
-
-
-def enlarge_groups(paths: Partitioner, path: Partition, fewest: int) -> Partition | None:
-    """Stream `fewest` rows at a time or the next number that saves time, at any peak; None if a region has none."""
-    regions: list[StreamedSteps] = []
-    for each in path.regions:
-        groups = sorted(_groups(paths, each)) if each.group < fewest else []
-        found = _fit_groups(paths, each, [group for group in groups if group >= fewest], math.inf) if groups else each
-        if found is None:
-            return None
-        regions.append(found)
-    return paths.path_of(regions, path.reached)
 
 
 def row_groups(extents: Sequence[int], again: Sequence[int] = ()) -> list[int]:

@@ -26,7 +26,7 @@ VERMA_PASSES = (
         "AnnotateSpans", "AD", reason="the import keeps the ONNX nodes of every operator (frontend/relax/provenance.py)"
     ),
     VermaPass("BatchingOps", "BR", ("combine-parallel-matmul",)),
-    VermaPass("CanonicalizeCast", "BL RN", ("cancel-casts",)),
+    VermaPass("CanonicalizeCast", "BL RN", reason="casts fuse with the kernels around them"),
     VermaPass(
         "CanonicalizeOps",
         "BL",

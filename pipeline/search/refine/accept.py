@@ -12,7 +12,6 @@ from ..effort import WINNER
 from ..evaluate.candidates import Candidate
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
-from .costlier import try_costlier
 from .finalists import lowest_finalist
 from .growing import try_growth
 from .levers import Refinement, refine
@@ -59,7 +58,7 @@ def refine_winner(
 ) -> Accepted:
     """Return the best exact or accepted candidate. Raises ModelError if all are refused.
 
-    Costlier passes are tried on a winner above `enough` bytes of ram.
+    Growth over operands is tried on a winner above `enough` bytes of ram.
     """
     rejected: dict[str, str] = {}
     failures: dict[str, str] = {}
@@ -82,10 +81,9 @@ def refine_winner(
         else:
             refinement, ablation = _shortest(evaluator, choice, refine_one)
         failures |= refinement.failures
-        if evaluator.objective == "ram" and extra_compute:
-            for further in (try_growth, try_costlier):
-                if refinement.ram > enough and not evaluator.effort.over(WINNER):
-                    refinement = further(evaluator, splitter, refinement, extra_compute)
+        by_ram = evaluator.objective == "ram" and refinement.ram > enough
+        if extra_compute and by_ram and not evaluator.effort.over(WINNER):
+            refinement = try_growth(evaluator, splitter, refinement, extra_compute)
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:
             return Accepted(replace(refinement, failures=failures), ablation, rejected, complete)

@@ -13,9 +13,9 @@ from functools import partial
 from typing import NamedTuple
 
 from ...memory import CHEAP_ORDERS
-from ...memory.streaming.group_rows import coarser, enlarge_groups
+from ...memory.streaming.group_rows import coarser
 from ...memory.streaming.partition import partition_within
-from ...memory.streaming.partitioner import Partition, Partitioner, StreamedSteps
+from ...memory.streaming.partitioner import Partitioner, StreamedSteps
 from ...memory.streaming.region_forms import KnownForms
 from ...memory.streaming.rematerialise import TRIED_STEPS, RepeatResult, work_of
 from ...passes.program.cut_sums import CutSums
@@ -173,15 +173,6 @@ class Splitter:
         if least is not None:
             paths = Partitioner(plan.repeated, plan.splits, plan.alignment, known, growing=True)
             yield from _within(paths, plan, (least.nbytes + int(part * (most - least.nbytes)) for part in parts))
-
-    def enlarge_groups(self, plan: SplitPlan, fewest: int) -> SplitPlan | None:
-        """Stream at least `fewest` rows at a time in every region of a plan; None if one cannot."""
-        paths = Partitioner(plan.repeated, plan.splits, plan.alignment)
-        path = enlarge_groups(paths, Partition(plan.regions, plan.nbytes, paths.count, True), fewest)
-        if path is None:
-            return None
-        path = coarser(paths, path)
-        return replace(plan, regions=path.regions, nbytes=path.nbytes)
 
     def plans_of(self, founds: Sequence[Evaluation]) -> list[tuple[SplitPlan, ...]]:
         """Return `plans` of each candidate; several are computed at once."""

@@ -11,7 +11,7 @@ from passfit.memory import bound, live_bytes
 from passfit.memory.liveness import shared_floors
 from passfit.memory.sharing.overlay import drop_empty_buffers, keeps_contents, overlay_operand
 from passfit.memory.sharing.share import share
-from passfit.memory.streaming.group_rows import MOST_ROWS, enlarge_groups, row_groups
+from passfit.memory.streaming.group_rows import MOST_ROWS
 from passfit.memory.streaming.in_place import GROWING, IN_PLACE
 from passfit.memory.streaming.merge_region import estimate_region
 from passfit.memory.streaming.partition import apply_partition, best_partition, partition_within
@@ -190,18 +190,3 @@ def test_groups_overlap_where_that_costs_less_than_small_ones(rows, group):
     builder.step((narrow,), (3 * rows, 64))
     path = best_partition(*builder.program())
     assert path.nbytes == 256 * rows and [each.group for each in path.regions] == [group]
-
-
-@pytest.mark.parametrize("fewest", [2, 4])
-def test_groups_of_rows_are_the_fewest_that_save_time(fewest):
-    program, splits = stack()
-    (one,) = best_partition(program, splits).regions
-    grouped = enlarge_groups(Partitioner(program, splits, 64), best_partition(program, splits), fewest)
-    extents = [stage.extent for stage in region(program, splits, one.first, one.last, one.axis).stages]
-    possible = [
-        group
-        for group in sorted(row_groups(extents))
-        if group >= fewest and region(program, splits, one.first, one.last, one.axis, group) is not None
-    ]
-    assert [many.group for many in grouped.regions] == possible[:1] if grouped is not None else not possible
-    assert grouped is None or one.nbytes <= grouped.nbytes

@@ -38,11 +38,6 @@ def _branches(x: relax.Expr) -> relax.Expr:
     return _first(_op.add(_op.nn.softmax(z, 3), _op.multiply(y, _const(1, 2))))
 
 
-def _split_of(x: relax.Expr) -> relax.Expr:
-    parts = _emit(_op.split(x, [1], 1))
-    return _op.concat([parts[0], parts[1]], 1)
-
-
 def _norm(x: relax.Expr, extent: int) -> relax.Expr:
     return _op.nn.layer_norm(x, filled(extent), filled(extent), [-1])
 
@@ -67,37 +62,6 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             _PLANES,
             lambda x: (lambda y: relax.Tuple([_first(_op.exp(y)), _op.exp(_first(y))]))(_emit(_op.abs(_last(x)))),
         ),
-    },
-    "cancel-casts": {
-        "there and back": Example(_ROW, lambda x: _op.exp(_op.astype(_op.astype(x, "float64"), "float32"))),
-        "through a reshape": Example(
-            _ROW, lambda x: _op.exp(_op.astype(_op.reshape(_op.astype(x, "float64"), (3, 2)), "float32"))
-        ),
-        "a boolean compared with zero": Example(
-            _ROW,
-            lambda x: _op.where(
-                _op.not_equal(_op.astype(_op.greater(x, relax.const(0.0)), "int32"), relax.const(0, "int32")),
-                x,
-                _op.exp(x),
-            ),
-        ),
-    },
-    "cancel-split-concat": {
-        "parts in order": Example(_ROW, _split_of),
-        "neighbouring slices": Example(
-            ((2, 6),),
-            lambda x: _op.concat([_op.strided_slice(x, [1], [1], [3]), _op.strided_slice(x, [1], [3], [5]), x], 1),
-        ),
-        "a slice of one part": Example(
-            _ROW, lambda x: _op.strided_slice(_op.concat([x, _op.exp(x)], 1), [0, 1], [0, 3], [1, 6])
-        ),
-        "a split at the boundaries": Example(
-            _ROW,
-            lambda x: (lambda parts: _op.add(parts[0], parts[1]))(
-                _emit(_op.split(_op.concat([x, _op.exp(x)], 1), 2, 1))
-            ),
-        ),
-        "a concatenation in another": Example(_ROW, lambda x: _op.concat([x, _op.concat([_op.exp(x), x], 0)], 0)),
     },
     "push-slices-up": {
         "element-wise": Example(
@@ -205,27 +169,6 @@ TWINS: dict[str, dict[str, Example]] = {
             ((1, 2, 3, 4), (1, 3, 4, 2)), lambda x, y: _first(_op.add(_last(x), y))
         ),
     },
-    "cancel-casts": {
-        "through fewer bits": Example(_ROW, lambda x: _op.astype(_op.astype(x, "float16"), "float32")),
-        "to whole numbers": Example(_ROW, lambda x: _op.astype(_op.astype(x, "int32"), "float32")),
-        "large whole numbers": Example(
-            _ROW, lambda x: _op.astype(_op.astype(_op.astype(x, "int32"), "float32"), "int32")
-        ),
-    },
-    "cancel-split-concat": {
-        "parts in another order": Example(
-            _ROW, lambda x: (lambda parts: _op.concat([parts[1], parts[0]], 1))(_emit(_op.split(x, [1], 1)))
-        ),
-        "along another axis": Example(
-            ((2, 2),), lambda x: (lambda parts: _op.concat([parts[0], parts[1]], 0))(_emit(_op.split(x, 2, 1)))
-        ),
-        "a slice across the boundary": Example(
-            _ROW, lambda x: _op.strided_slice(_op.concat([x, _op.exp(x)], 1), [1], [1], [6])
-        ),
-        "an inner one that is read twice": Example(
-            _ROW, lambda x: (lambda y: _op.concat([_op.nn.relu(y), y], 1))(_emit(_op.concat([x, x], 1)))
-        ),
-    },
     "push-slices-up": {
         "a value read by another": Example(
             ((4, 3),), lambda x: (lambda y: _op.multiply(y, _op.strided_slice(y, [0], [0], [1])))(_emit(_op.exp(x)))
@@ -275,8 +218,6 @@ TWINS: dict[str, dict[str, Example]] = {
 REASONS: dict[str, str] = {
     "cancel-reshapes": "rebench/01.onnx, rebench/07.onnx: reshapes, squeezes and expand_dims in a row",
     "cancel-transposes": "rebench/03.onnx, rebench/09.onnx: transposes around element-wise operators, as converters leave them",
-    "cancel-casts": "rebench/31.onnx, behind remove-identities: a boolean cast to a number and back",
-    "cancel-split-concat": "speech-plcmos of benchmarks/models.toml, whose unrolled cells split what they concatenate",
     "push-slices-up": "speech-plcmos, vad-16k-sequence; classifiers read the first position alone; causal convolutions cut padding off",
     "share-constants": "rebench/05.onnx, rebench/25.onnx: constants of one value for every element, equal weights",
 }

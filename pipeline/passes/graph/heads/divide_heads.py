@@ -10,19 +10,12 @@ from tvm.ir import GenericConst, IRModule
 
 from ..rules.dataflow import Dataflow
 from ..rules.layout.slices import Range
-from .late_projection import LateProjection
 from .slice_propagation import NotSliceable, SlicePropagation, common_factors, shape_of
 
-#: last heads with late values; the last one has late keys too
-LATE_HEADS = 2
 
-
-def divide_heads(module: IRModule, late: bool = False) -> IRModule:
-    """Divide each product of `module` that can be; return the same object if there is none.
-
-    With `late`, the last head has keys and values after its attention, the one before it values.
-    """
-    mutator = _Divider(module, late)
+def divide_heads(module: IRModule) -> IRModule:
+    """Divide each product of `module` that can be; return the same object if there is none."""
+    mutator = _Divider(module)
     main = mutator.visit_expr(module["main"])
     if not mutator.divided:
         return module
@@ -34,9 +27,8 @@ def divide_heads(module: IRModule, late: bool = False) -> IRModule:
 class _Divider(relax.PyExprMutator):
     """Replace products over joined heads, in the order of the bindings."""
 
-    def __init__(self, module: IRModule, late: bool):
+    def __init__(self, module: IRModule):
         super().__init__(module)
-        self.late = LateProjection(self.builder_.emit, self.builder_.lookup_binding) if late else None
         self.graph = Dataflow(module["main"])
         self.divided = 0
         self.slices = SlicePropagation(self.graph, self.builder_.emit, self.visit_expr)
@@ -64,10 +56,7 @@ class _Divider(relax.PyExprMutator):
         count = before[axes[0]]
         size = features // count
         shape = (*after[:-1], size)
-        parts = [
-            self._head(heads, Range(axes[0], head, head + 1, drop=True), shape, count - 1 - head)
-            for head in range(count)
-        ]
+        parts = [self._head(heads, Range(axes[0], head, head + 1, drop=True), shape) for head in range(count)]
         # all products come after all heads: until then, a head takes fewer bytes than its product
         products = []
         for head, part in enumerate(parts):
@@ -79,12 +68,9 @@ class _Divider(relax.PyExprMutator):
             total = self.builder_.emit(relax.op.add(total, product))
         return relax.op.add(total, products[-1])
 
-    def _head(self, heads: relax.Expr, place: Range, shape: tuple[int, ...], left: int) -> relax.Expr:
-        """Emit one head, as features of each token; `left` heads come after it."""
+    def _head(self, heads: relax.Expr, place: Range, shape: tuple[int, ...]) -> relax.Expr:
+        """Emit one head, as features of each token."""
         part = self.slices.part(heads, (place,))
-        if self.late is not None and left < LATE_HEADS:
-            later = self.late.head(part, keys=left == 0)
-            part = part if later is None else later
         return part if shape_of(part) == shape else self.builder_.emit(relax.op.reshape(part, shape))
 
     def _is_product(self, expr: relax.Expr) -> bool:

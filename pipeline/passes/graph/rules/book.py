@@ -12,9 +12,7 @@ from .convolution.fold_batch_norm import FoldBatchNorm
 from .convolution.fold_explicit_padding import FoldExplicitPadding
 from .convolution.fold_scale_axis import FoldScaleAxis
 from .convolution.partial_convolutions import PartialConvolutions
-from .layout.cancel_casts import CancelCasts
 from .layout.cancel_reshapes import CancelReshapes
-from .layout.cancel_split_concat import CancelSplitConcat
 from .layout.cancel_transposes import CancelTransposes
 from .layout.push_slices_up import PushSlicesUp
 from .layout.share_constants import ShareConstants
@@ -28,10 +26,8 @@ RULES: tuple[type[Rule], ...] = (
     FoldBatchNorm,
     FoldScaleAxis,
     DropPaddingTaps,
-    CancelCasts,
     CancelReshapes,
     CancelTransposes,
-    CancelSplitConcat,
     PushSlicesUp,
     ShareConstants,
     PartialConvolutions,

@@ -1,1 +1,1 @@
-"""Rules of data movement: reshapes, transposes, casts, concatenations, slices, and constants held twice."""
+"""Rules of data movement: reshapes, transposes, slices, and constants held twice."""
