@@ -17,32 +17,27 @@ import numpy as np
 
 from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, splice
+from ..traits import INTEGER_LAYERS, QUANTISES
 
 if TYPE_CHECKING:
     import onnx
 
-_TO_NUMBERS = ("DynamicQuantizeLinear", "QuantizeLinear")
-#: integer layers, the float ones, and the places of their operands of numbers
-_LAYERS = {
-    "ConvInteger": ("Conv", (0, 1)), "MatMulInteger": ("MatMul", (0, 1)),
-    "QLinearConv": ("Conv", (0, 3)), "QLinearMatMul": ("MatMul", (0, 3)),
-}  # fmt: skip
 #: the place of a result's scale, before its zero point
 _SCALES = {"QLinearConv": 6, "QLinearMatMul": 6, "QuantizeLinear": 1}
-_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *_LAYERS)
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *INTEGER_LAYERS)
 _NUMBERS = ("int8", "uint8", "int32")
 
 
 def has_numbers(model: onnx.ModelProto) -> bool:
     """Return whether a canonical model quantises or dequantises something."""
-    return any(node.op_type in (*_TO_NUMBERS, *_LAYERS, "DequantizeLinear") for node in model.graph.node)
+    return any(node.op_type in (*QUANTISES, *INTEGER_LAYERS, "DequantizeLinear") for node in model.graph.node)
 
 
 def integer_share(model: onnx.ModelProto) -> float:
     """Return the share of the multiplications of convolutions and products that are done on integers."""
     done = {True: 0, False: 0}
     for kind, count in _products(model):
-        done[kind in _LAYERS] += count
+        done[kind in INTEGER_LAYERS] += count
     return done[True] / max(1, sum(done.values()))
 
 
@@ -64,7 +59,7 @@ def _products(model: onnx.ModelProto) -> Iterator[tuple[str, int]]:
 
 
 def _multiplications(node: onnx.NodeProto, context: Context) -> int:
-    place = _LAYERS[node.op_type][1][1] if node.op_type in _LAYERS else 1
+    place = INTEGER_LAYERS[node.op_type][1][0] if node.op_type in INTEGER_LAYERS else 1
     made, weights = context.shape(node.output[0]), context.shape(node.input[place])
     if node.op_type == "ConvTranspose":
         made = context.shape(node.input[0])
@@ -119,9 +114,9 @@ def _to_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> No
         for name, value in zip(node.output[1:], (np.float32(1), np.uint8(0))):
             if name:
                 build.node("Identity", build.constant(np.asarray(value)), result=name)
-    elif node.op_type in _LAYERS:
-        operator, (first, second) = _LAYERS[node.op_type]
-        operands = [given[first], given[second]]
+    elif node.op_type in INTEGER_LAYERS:
+        operator = "Conv" if "Conv" in node.op_type else "MatMul"
+        operands = [given[tensor] for tensor, *_ in INTEGER_LAYERS[node.op_type]]
         if node.op_type.startswith("QLinear"):
             axis = 0 if operator == "Conv" else -1
             operands[1] = _dequantise(given[3], given[4], given[5], axis, context, build)
@@ -161,7 +156,7 @@ def _constants_by_scale(
         if place is not None:
             scale, zero = [*node.input, ""][place : place + 2]
             found, moved = _scale_of(scale, zero, context), node.output
-        elif node.op_type in (*_LAYERS, "Cast", "DequantizeLinear"):
+        elif node.op_type in (*INTEGER_LAYERS, "Cast", "DequantizeLinear"):
             continue
         else:
             found, moved = (
@@ -203,10 +198,10 @@ def _quantised_tensors(model: onnx.ModelProto, context: Context) -> set[str]:
     """Collect the integer tensors that hold quantised numbers: those of quantised nodes, and wherever they move."""
     found: set[str] = set()
     for node in model.graph.node:
-        if node.op_type in _LAYERS:
-            found |= {node.input[place] for place in _LAYERS[node.op_type][1]} | {node.output[0]}
+        if node.op_type in INTEGER_LAYERS:
+            found |= {node.input[place] for place in INTEGER_LAYERS[node.op_type][1]} | {node.output[0]}
             found |= set(node.input[8:9])
-        elif node.op_type in _TO_NUMBERS:
+        elif node.op_type in QUANTISES:
             found.add(node.output[0])
         elif node.op_type == "DequantizeLinear":
             found.add(node.input[0])
@@ -214,7 +209,7 @@ def _quantised_tensors(model: onnx.ModelProto, context: Context) -> set[str]:
     while size != len(found):
         size = len(found)
         for node in model.graph.node:
-            if node.op_type in (*_LAYERS, *_TO_NUMBERS, "Cast", "DequantizeLinear"):
+            if node.op_type in (*INTEGER_LAYERS, *QUANTISES, "Cast", "DequantizeLinear"):
                 continue
             tensors = [name for name in (*node.input, *node.output) if name in context.types]
             kinds = {context.dtype(name).name for name in tensors if name in found}

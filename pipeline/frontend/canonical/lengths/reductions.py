@@ -38,9 +38,7 @@ def reduce_by(fill: str) -> Rule:
                 reader.refuse("it subtracts integers, and the lowest one leaves no room below it")
             reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
             return [None]
-        reader.keep()
-        gone = 0 if keepdims else sum(axis < extent.axis for axis in axes)
-        return [extent.along(extent.axis - gone)]
+        return reader.follow()
 
     return rule
 
@@ -62,8 +60,7 @@ def pool_all(reader: Reader) -> list[Open | None]:
     """Pool whole planes, in open number or of open length."""
     extent, shape = reader.only, reader.shape(0)
     if extent.axis < 2:
-        reader.keep()
-        return [extent.along(extent.axis)]
+        return reader.follow()
     if reader.op_type == "GlobalAveragePool":
         return _mean(reader, range(2, len(shape)), 1)
     reader.keep(_0=reader.masked(0, filling("lowest", reader.dtype(0))))
