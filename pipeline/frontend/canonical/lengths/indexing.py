@@ -115,11 +115,9 @@ def _indices(reader: Reader, data: Open | None, unit: np.ndarray = np.ones(())) 
 
 def _from_front(reader: Reader, name: str, length: str, unit: np.ndarray) -> str:
     """Build indices that count from the front."""
-    from onnx import TensorProto
-
     build, dtype = reader.build, reader.dtype(1)
     if dtype != np.int64:
-        length = build.node("Cast", length, to=TensorProto.INT32)
+        length = build.cast(length, np.int32)
     negative = build.node("Less", name, build.constant(np.zeros((), dtype)))
     moved = build.node("Add", name, build.node("Mul", length, build.constant(unit.astype(dtype))))
     return build.node("Where", negative, moved, name)

@@ -61,7 +61,7 @@ def loop(reader: Reader) -> list[Open | None]:
     flags = [helper.make_tensor_type_proto(TensorProto.BOOL, shape) for shape in ([], [trips])]
     graph.types.update(zip(made.output, [flags[0], *types[:first], flags[1], *types[first:]]))
     if not whole:
-        ran = build.node("Cast", made.output[1 + first], to=TensorProto.INT64)
+        ran = build.cast(made.output[1 + first], np.int64)
         length = build.node("ReduceSum", ran, build.integers(0), keepdims=1)
     return [None] * first + [Open(0, length, trips)] * (len(node.output) - first)
 
