@@ -49,10 +49,11 @@ from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
 from .canonical.opset import OLDEST, declare_sets, expand_functions, lower_opset, raise_for_sequences, raise_opset
 from .canonical.ports.apply import bind_ports, length_forms, port_forms, write_forms
-from .canonical.read_onnx import node_title, operator_set, read_model
+from .canonical.read_onnx import metadata_of, node_title, operator_set, read_model
 from .canonical.recurrent import canonical_recurrent
 from .canonical.rewrites import rewrite
 from .canonical.shapes import check_nodes, infer_shapes, inference_failures, refuse_open_shapes, value_types
+from .canonical.static_metric import is_marked
 from .contrib_ops.expand import expand_contrib_ops
 from .quantised.keep_integers import keep_integers
 from .quantised.narrow_numbers import widen_numbers
@@ -209,9 +210,10 @@ def _sized(model: onnx.ModelProto) -> onnx.ModelProto:
 def _without_subgraphs(model: onnx.ModelProto, postpone: bool = False) -> onnx.ModelProto:
     """Unroll loops and select branches, level by level: loops first, as the shapes of their results are open.
 
-    `postpone` leaves loops whose number of iterations may be a length.
+    `postpone` leaves loops whose number of iterations may be a length. Loops that an earlier import kept stay.
     """
-    kept: set[str] = set()
+    again = is_marked(metadata_of(model))
+    kept = {node.output[0] for node in model.graph.node if again and node.op_type == "Scan"}
     while True:
         while has_loops(model, kept):
             unrolled = unroll_loops(model, _canonical_body, kept, postpone)

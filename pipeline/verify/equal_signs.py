@@ -17,13 +17,12 @@ from ..frontend.canonical.control_flow.loop_bodies import change_bodies
 from ..frontend.canonical.graph_context import Context, context_of
 from ..frontend.canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from ..frontend.canonical.shapes import infer_what_is_open
+from ..frontend.traits import INTEGER_LAYERS
 
 if TYPE_CHECKING:
     import onnx
 
 _SIGNED, _UNSIGNED = np.dtype("int8"), np.dtype("uint8")
-#: places of tensors with their zero points
-_QLINEAR, _INTEGER = ((0, 2), (3, 5)), ((0, 2), (1, 3))
 #: places of the operand and its zero point, of vendors' operators that take one of either sign: others make it unsigned
 _OPERANDS = {"MatMulIntegerToFloat": (0, 4), "QAttention": (0, 6), "QGemm": (0, 2)}
 #: places of constant weights with their zero points, in operators of vendors
@@ -31,7 +30,6 @@ _WEIGHTS = {
     "DynamicQuantizeLSTM": ((1, 9), (2, 11)), "DynamicQuantizeMatMul": ((1, 3),), "MatMulIntegerToFloat": ((1, 5),),
     "QAttention": ((1, 7),), "QGemm": ((3, 5),),
 }  # fmt: skip
-_LAYERS = {"ConvInteger": _INTEGER, "MatMulInteger": _INTEGER, "QLinearConv": _QLINEAR, "QLinearMatMul": _QLINEAR}
 
 
 def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -40,13 +38,13 @@ def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
     QLinear layers take the dtype of x, the others uint8.
     """
     model = change_bodies(model, equalise_signs)
-    if not any(node.op_type in (_LAYERS.keys() | _WEIGHTS.keys()) for node in model.graph.node):
+    if not any(node.op_type in INTEGER_LAYERS.keys() | _WEIGHTS.keys() for node in model.graph.node):
         return model
     typed = deepcopy(model)
     context = context_of(infer_what_is_open(typed))
 
     def rebuild(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        if node.op_type in _LAYERS:
+        if node.op_type in INTEGER_LAYERS:
             _rebuild(node, context, build)
         elif node.op_type in _WEIGHTS:
             _move_weights(node, context, build)
@@ -56,7 +54,7 @@ def equalise_signs(model: onnx.ModelProto) -> onnx.ModelProto:
 
 def _rebuild(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
     """Build the node on operands of one dtype; nothing if they are of one already."""
-    places = _LAYERS[node.op_type]
+    places = [(tensor, zero) for tensor, _, zero in INTEGER_LAYERS[node.op_type]]
     integer = node.op_type.endswith("Integer")
     inputs = [*node.input, *[""] * (4 - len(node.input))]
     dtypes = [_dtype(inputs[tensor], inputs[zero], context) for tensor, zero in places]

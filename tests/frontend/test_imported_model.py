@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import NodeProto, TensorProto, helper
 
 from passfit.codegen import c_identifier
 from passfit.errors import ConfigError, ModelError
@@ -14,6 +16,8 @@ from passfit.frontend.given_model import given_model
 from passfit.frontend.imported_model import import_onnx, load
 from passfit.frontend.source.import_options import ImportOptions
 from passfit.support.result_store import ResultStore
+
+from ..models import model_of, save
 
 
 @pytest.fixture
@@ -36,6 +40,32 @@ def test_a_canonical_file_is_imported_once(given: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(canonicalise, "import_read", lambda *_: 1 / 0)
     assert first == import_onnx(canonical)
     assert first[0].SerializeToString(deterministic=True) == canonical.read_bytes() and first[1] == start
+
+
+def _layers() -> dict[str, tuple[list[NodeProto], list[int], dict[str, np.ndarray], int]]:
+    """Return nodes from x to y whose canonical form an import could take for one to rewrite: with shapes, constants and set."""
+    weights = {name: np.ones(shape, np.float32) for name, shape in (("w", (1, 5, 3)), ("r", (1, 5, 5)))}
+    sizes = {"sizes": np.array([1, 2, 8, 8])}
+    halved = {"scale": np.float32(0.5), "zero": np.int8(0)}
+    return {
+        "a few steps": ([helper.make_node("RNN", ["x", "w", "r"], ["y"], hidden_size=5)], [4, 2, 3], weights, 17),
+        "the largest": ([helper.make_node("ReduceMax", ["x"], ["y"], axes=[1])], [2, 3], {}, 17),
+        "the largest, squeezed": ([helper.make_node("ReduceMax", ["x"], ["y"], axes=[1], keepdims=0)], [2, 3], {}, 17),
+        "the logarithm of a sum": ([helper.make_node("ReduceLogSumExp", ["x"], ["y"], axes=[1])], [2, 3], {}, 17),
+        "sizes": ([helper.make_node("Resize", ["x", "", "", "sizes"], ["y"])], [1, 2, 4, 4], sizes, 17),
+        "a set after the newest": ([helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["y"])], [2, 3], halved, 27),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _layers())
+def test_a_canonical_file_is_its_own_canonical_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    nodes, shape, constants, opset = _layers()[name]
+    model = model_of(nodes, {"x": shape}, ["y"], constants, opset=opset)
+    for value in model.graph.output if "zero" in constants else ():
+        value.type.tensor_type.elem_type = TensorProto.INT8
+    monkeypatch.setattr(imported_model, "shared_store", lambda: ResultStore(tmp_path / "store.jsonl"))
+    canonical = _canonical(save(model, tmp_path))
+    assert import_onnx(canonical)[0].SerializeToString(deterministic=True) == canonical.read_bytes()
 
 
 def test_any_other_file_is_imported_each_time(given: Path, monkeypatch: pytest.MonkeyPatch):

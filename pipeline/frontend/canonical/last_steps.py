@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..moves import follow_axis
+from ..traits import VIEWS, follow_axis
 from .graph_context import context_of
 from .node_builder import NodeBuilder, attributes_of, spliced, stem_of
 from .operators.recurrent_activations import direction_activations
@@ -102,7 +102,7 @@ class _Graph:
     def _move(self, node: onnx.NodeProto, axis: int) -> int | None:
         """Return the axis of the steps behind a node that moves elements; None behind any other."""
         before, after = self.context.shape(node.input[0]), self.context.shape(node.output[0])
-        if node.op_type not in ("Squeeze", "Unsqueeze", "Reshape", "Transpose"):
+        if node.op_type not in VIEWS | {"Transpose"}:
             return None
         return follow_axis(node.op_type, axis, before, after, attributes_of(node).get("perm"))
 

@@ -211,15 +211,15 @@ def raise_for_sequences(model: onnx.ModelProto) -> onnx.ModelProto:
     return raise_opset(model, _PARTS) if splits else model
 
 
-def _has_form_of_newest(schema: onnx.defs.OpSchema) -> bool:
-    """Return whether an operator of a set after `NEWEST` has the operands and attributes it has there."""
+def _set_of_form(schema: onnx.defs.OpSchema) -> int:
+    """Return the oldest set in which an operator has its form; of one after `NEWEST`, if it has its operands and attributes there."""
     from onnx import defs
 
     if schema.since_version <= NEWEST or not defs.has(schema.name, NEWEST, schema.domain):
-        return False
+        return schema.since_version
     known = defs.get_schema(schema.name, NEWEST, schema.domain)
     forms = [([each.name for each in (*one.inputs, *one.outputs)], sorted(one.attributes)) for one in (schema, known)]
-    return forms[0] == forms[1]
+    return known.since_version if forms[0] == forms[1] else schema.since_version
 
 
 def lower_opset(model: onnx.ModelProto) -> None:
@@ -232,10 +232,8 @@ def lower_opset(model: onnx.ModelProto) -> None:
     from onnx import helper
 
     version = operator_set(model.opset_import)
-    needed = OLDEST
-    for node in all_nodes(model.graph):
-        schema = _schema_of(node, version)
-        needed = max(needed, NEWEST if _has_form_of_newest(schema) else schema.since_version)
+    needed = max((_set_of_form(_schema_of(node, version)) for node in all_nodes(model.graph)), default=OLDEST)
+    needed = max(needed, OLDEST)
     if needed > NEWEST:
         raise ModelError(
             f"The model needs operator set {needed}; the newest that can be compiled is {NEWEST}.",

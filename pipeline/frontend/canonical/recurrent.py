@@ -51,7 +51,7 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
 def _replacement(
     node: onnx.NodeProto, build: NodeBuilder, types: dict[str, onnx.TypeProto], read: set[str]
 ) -> NodeBuilder:
-    from onnx import TensorProto, helper
+    from onnx import helper
 
     attributes = attributes_of(node)
     inputs = [*node.input, *[""] * (8 - len(node.input))]
@@ -69,9 +69,8 @@ def _replacement(
     half = dtype == np.float16
     if half:  # states too stay in float32 over all steps, as in ONNX Runtime
         dtype = np.dtype(np.float32)
-        inputs = [
-            build.cast(name, np.float32) if name and place != _LENGTHS else name for place, name in enumerate(inputs)
-        ]
+        wide = [name and place != _LENGTHS for place, name in enumerate(inputs)]
+        inputs = [build.cast(name, np.float32) if each else name for name, each in zip(inputs, wide)]
     if batch_first:
         for place in (0, *_STATES):
             if inputs[place]:
@@ -83,9 +82,7 @@ def _replacement(
         perm = [2, 0, 1, 3] if place == 0 else [1, 0, 2]
         if name:
             value = build.node("Transpose", value, perm=perm) if batch_first else value
-            build.node(
-                "Cast" if half else "Identity", value, result=name, **({"to": TensorProto.FLOAT16} if half else {})
-            )
+            build.cast(value, np.float16, name) if half else build.node("Identity", value, result=name)
     return build
 
 
@@ -101,13 +98,7 @@ class _Writer:
         if self.lengths:
             self._check_lengths()
         self.directions = range(len(layer.reverse))
-        self.operands = [
-            {
-                name: Value(*each, self.element)
-                for name, each in parameters(build, layer, n, w, r, bias, peephole).items()
-            }
-            for n in self.directions
-        ]
+        self.operands = [parameters(build, layer, n, w, r, bias, peephole) for n in self.directions]
         self.starts = [self._start(number) for number in self.directions]
 
     def results(self, every: bool) -> list[str]:
@@ -160,11 +151,8 @@ class _Writer:
         )
         sequences = {f"x_{n}": Value(x, shape, self.element, backwards) for n, backwards in enumerate(layer.reverse)}
         last, rows = build_scan(build, states, held, sequences, write)
-        y = (
-            build.node("Reshape", self._concat(rows, 2), build.integers(layer.steps, -1, *self._row[1:]))
-            if every
-            else ""
-        )
+        whole = layer.steps, -1, *self._row[1:]
+        y = build.node("Reshape", self._concat(rows, 2), build.integers(*whole)) if every else ""
         return [_strip_number(n, last) for n in self.directions], y
 
     def _steps(

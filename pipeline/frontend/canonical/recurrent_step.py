@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
+from .control_flow.build_scan import Value
 from .node_builder import NodeBuilder
 from .operators.recurrent_activations import DEFAULTS, Activation, read_activations
 
@@ -57,23 +59,19 @@ def layer_of(op: str, attributes: Mapping[str, Any], shape: Sequence[int], hidde
     )  # fmt: skip
 
 
-class Operand(NamedTuple):
-    """Value that all steps of a direction read, with its shape."""
-
-    value: str
-    shape: tuple[int, ...]
-
-
 def parameters(
     build: NodeBuilder, layer: Layer, number: int, w: str, r: str, bias: str, peephole: str
-) -> dict[str, Operand]:
+) -> dict[str, Value]:
     """Build the operands of a direction's steps; constants are folded later.
 
     `w` becomes (inputs, gates · hidden), `r` (hidden, gates · hidden), `bias` the sum of both, (gates · hidden). A GRU has
     the columns of its new state apart if it resets h before the product (`r_new`), and their bias if it resets after it
     (`late`). Peepholes are (hidden) each.
     """
+    from onnx import helper
+
     gates, size = GATES[layer.op], layer.hidden
+    operand = partial(Value, element=helper.np_dtype_to_tensor_dtype(layer.dtype))
 
     def own(name: str) -> str:
         return build.node("Gather", name, build.constant(np.asarray(number)), axis=0)
@@ -84,22 +82,20 @@ def parameters(
     def weights(name: str) -> str:
         return build.node("Transpose", own(name), perm=[1, 0])
 
-    made = {"w": Operand(weights(w), (layer.inputs, gates * size)), "r": Operand(weights(r), (size, gates * size))}
+    made = {"w": operand(weights(w), (layer.inputs, gates * size)), "r": operand(weights(r), (size, gates * size))}
     if layer.op == "GRU" and not layer.reset_last:
-        whole = made["r"].value
-        made |= {"r": Operand(part(whole, 0, 2), (size, 2 * size)), "r_new": Operand(part(whole, 2, 3), (size, size))}
+        whole = made["r"].name
+        made |= {"r": operand(part(whole, 0, 2), (size, 2 * size)), "r_new": operand(part(whole, 2, 3), (size, size))}
     if bias:
         of_w, of_r = (part(own(bias), start, start + gates) for start in (0, gates))
         both = build.node("Add", of_w, of_r)
         if layer.op == "GRU" and layer.reset_last:
             both = build.node("Concat", part(both, 0, 2), part(of_w, 2, 3), axis=0)
-            made["late"] = Operand(part(of_r, 2, 3), (size,))
-        made["bias"] = Operand(both, (gates * size,))
+            made["late"] = operand(part(of_r, 2, 3), (size,))
+        made["bias"] = operand(both, (gates * size,))
     if peephole:
-        made |= {
-            f"peephole_{gate}": Operand(part(own(peephole), place, place + 1), (size,))
-            for place, gate in enumerate("iof")
-        }
+        parts = {gate: part(own(peephole), place, place + 1) for place, gate in enumerate("iof")}
+        made |= {f"peephole_{gate}": operand(each, (size,)) for gate, each in parts.items()}
     return made
 
 

@@ -10,17 +10,21 @@ from ..canonical.graph_context import NodeView, Rule
 from ..canonical.node_builder import NodeBuilder
 from ..canonical.node_form import UnsupportedForm
 from ..canonical.operators.normalisation import Means
+from .attention import count_to
 from .elementwise import own
 
 #: of the tanh that approximates erf (Hendrycks and Gimpel, "Gaussian error linear units", 2016)
 _CUBE, _TANH = 0.044715, math.sqrt(2 / math.pi)
 
 
+def _sum(node: NodeView, build: NodeBuilder) -> str:
+    x, bias = node.inputs(2)
+    return build.node("Add", x, bias) if bias else x
+
+
 def _gelu(node: NodeView, build: NodeBuilder) -> None:
     """Build x / 2 · (1 + erf(x / √2)) of the sum of the inputs."""
-    x, bias = node.inputs(2)
-    if bias:
-        x = build.node("Add", x, bias)
+    x = _sum(node, build)
     half, one, root = (build.number(each, node.dtype(0)) for each in (0.5, 1, math.sqrt(2)))
     grown = build.node("Add", build.node("Erf", build.node("Div", x, root)), one)
     build.node("Mul", build.node("Mul", x, half), grown, result=node.result)
@@ -28,9 +32,7 @@ def _gelu(node: NodeView, build: NodeBuilder) -> None:
 
 def _fast_gelu(node: NodeView, build: NodeBuilder) -> None:
     """Build the tanh form of GELU of the sum of the inputs: x / 2 · (1 + tanh(√(2 / π) · (x + 0.044715 x³)))."""
-    x, bias = node.inputs(2)
-    if bias:
-        x = build.node("Add", x, bias)
+    x = _sum(node, build)
     half, one, cube, step = (build.number(each, node.dtype(0)) for each in (0.5, 1, _CUBE, _TANH))
     square = build.node("Add", build.node("Mul", build.node("Mul", x, x), cube), one)
     bent = build.node("Tanh", build.node("Mul", build.node("Mul", x, step), square))
@@ -85,8 +87,7 @@ def _embed(node: NodeView, build: NodeBuilder) -> None:
     batch, tokens = (build.node("Gather", build.node("Shape", ids), build.integers(axis)) for axis in (0, 1))
     if not positions:
         count = build.node("Squeeze", tokens, build.integers(0))
-        zero, one = (build.number(each, np.int64) for each in (0, 1))
-        positions = build.node("Unsqueeze", build.node("Range", zero, count, one), build.integers(0))
+        positions = build.node("Unsqueeze", count_to(count, build), build.integers(0))
     else:
         positions = build.from_zero(positions, np.int32)
     words = build.node("Gather", words, build.from_zero(ids, np.int32))

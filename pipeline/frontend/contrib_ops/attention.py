@@ -57,24 +57,24 @@ def _attend(heads: _Heads, node: NodeView, kind: np.dtype, build: NodeBuilder) -
     build.node("Reshape", joined, build.integers(0, 0, -1), result=node.result)
 
 
-def _count(value: str, axis: int, build: NodeBuilder) -> str:
+def _size(value: str, axis: int, build: NodeBuilder) -> str:
     """Build the size of a dimension, a scalar."""
-    return build.node(
-        "Squeeze", build.node("Gather", build.node("Shape", value), build.integers(axis)), build.integers(0)
-    )
+    size = build.node("Gather", build.node("Shape", value), build.integers(axis))
+    return build.node("Squeeze", size, build.integers(0))
 
 
-def _numbers(count: str, build: NodeBuilder) -> str:
+def count_to(count: str, build: NodeBuilder) -> str:
+    """Build the numbers from 0 to before a count."""
     zero, one = (build.number(each, np.int64) for each in (0, 1))
     return build.node("Range", zero, count, one)
 
 
 def _future(q: str, k: str, build: NodeBuilder) -> str:
     """Build the pairs of query and key that come in the wrong order; ONNX Runtime lets the last query read all keys."""
-    queries = _count(q, 2, build)
-    rows = build.node("Unsqueeze", _numbers(queries, build), build.integers(1))
+    queries = _size(q, 2, build)
+    rows = build.node("Unsqueeze", count_to(queries, build), build.integers(1))
     last = build.node("Sub", queries, build.number(1, np.int64))
-    later = build.node("Greater", _numbers(_count(k, 3, build), build), rows)
+    later = build.node("Greater", count_to(_size(k, 3, build), build), rows)
     return build.node("And", later, build.node("Less", rows, last))
 
 
@@ -90,7 +90,7 @@ def _kept(heads: _Heads, k: str, node: NodeView, build: NodeBuilder) -> str | No
         if size is None or batch is None:
             return None
         ends = build.node("Unsqueeze", build.cast(mask, np.int64), build.integers(1))
-        keys = _numbers(_count(k, 3, build), build)
+        keys = count_to(_size(k, 3, build), build)
         if size == batch:
             kept = build.node("Less", keys, ends)
         else:  # of 3 batch + 2 numbers, too, the first are ends; the others are for packed tokens

@@ -187,3 +187,5 @@ def _quantised_range(node: onnx.NodeProto, x: Ranges, context: Context) -> Range
 _QUANTISERS: dict[str, Callable[[onnx.NodeProto, Ranges, Context], Ranges | None]] = {
     "Clip": _clip, "DequantizeLinear": _float_range, "QuantizeLinear": _quantised_range,
 }  # fmt: skip
+#: operators of one operand that keep channels apart
+BY_CHANNEL = {*_IN_FLOATS, *_SAME_NUMBERS, *_QUANTISERS}

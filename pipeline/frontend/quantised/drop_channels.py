@@ -19,17 +19,13 @@ import numpy as np
 
 from ..canonical.graph_context import Context, context_of
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
-from .channel_ranges import Convolution, Ranges, channel_ranges, convolution_of, keeps_channels
+from .channel_ranges import BY_CHANNEL, Convolution, Ranges, channel_ranges, convolution_of, keeps_channels
 
 if TYPE_CHECKING:
     import onnx
 
 #: counts of channels stay multiples of it, if they are: vectors are full
 _VECTOR = 16
-#: operators of one operand that keep channels apart
-_BY_CHANNEL = (
-    "AveragePool", "Clip", "DequantizeLinear", "GlobalAveragePool", "Identity", "MaxPool", "QuantizeLinear", "Relu",
-)  # fmt: skip
 #: biases of channels that they alone make constant are less
 _FEW_BITS = 1 << 15
 
@@ -126,7 +122,7 @@ class _Groups:
             return False
         constants = [self.context.constant(name) for name in list(node.input)[1:] if name]
         single = all(each is not None and each.size == 1 for each in constants)
-        return keeps_channels(node, self.context) or (node.op_type in _BY_CHANNEL and single)
+        return keeps_channels(node, self.context) or (node.op_type in BY_CHANNEL and single)
 
     def _removable(self, name: str) -> np.ndarray:
         """Return for each channel of a value whether its readers that sum over channels let it go."""

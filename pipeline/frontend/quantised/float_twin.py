@@ -15,34 +15,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.graph_context import Context, context_of
+from ..canonical.graph_context import Context, NodeView, Values, context_of
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, splice
+from ..traits import INTEGER_LAYERS, QUANTISES
 
 if TYPE_CHECKING:
     import onnx
 
-_TO_NUMBERS = ("DynamicQuantizeLinear", "QuantizeLinear")
-#: integer layers, the float ones, and the places of their operands of numbers
-_LAYERS = {
-    "ConvInteger": ("Conv", (0, 1)), "MatMulInteger": ("MatMul", (0, 1)),
-    "QLinearConv": ("Conv", (0, 3)), "QLinearMatMul": ("MatMul", (0, 3)),
-}  # fmt: skip
 #: the place of a result's scale, before its zero point
 _SCALES = {"QLinearConv": 6, "QLinearMatMul": 6, "QuantizeLinear": 1}
-_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *_LAYERS)
+_PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", *INTEGER_LAYERS)
 _NUMBERS = ("int8", "uint8", "int32")
 
 
 def has_numbers(model: onnx.ModelProto) -> bool:
     """Return whether a canonical model quantises or dequantises something."""
-    return any(node.op_type in (*_TO_NUMBERS, *_LAYERS, "DequantizeLinear") for node in model.graph.node)
+    return any(node.op_type in (*QUANTISES, *INTEGER_LAYERS, "DequantizeLinear") for node in model.graph.node)
 
 
 def integer_share(model: onnx.ModelProto) -> float:
     """Return the share of the multiplications of convolutions and products that are done on integers."""
     done = {True: 0, False: 0}
     for kind, count in _products(model):
-        done[kind in _LAYERS] += count
+        done[kind in INTEGER_LAYERS] += count
     return done[True] / max(1, sum(done.values()))
 
 
@@ -64,7 +59,7 @@ def _products(model: onnx.ModelProto) -> Iterator[tuple[str, int]]:
 
 
 def _multiplications(node: onnx.NodeProto, context: Context) -> int:
-    place = _LAYERS[node.op_type][1][1] if node.op_type in _LAYERS else 1
+    place = INTEGER_LAYERS[node.op_type][1][0] if node.op_type in INTEGER_LAYERS else 1
     made, weights = context.shape(node.output[0]), context.shape(node.input[place])
     if node.op_type == "ConvTranspose":
         made = context.shape(node.input[0])
@@ -95,7 +90,7 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
             tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
 
     def convert(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        _to_floats(node, context, build)
+        _to_floats(NodeView(node, context), build)
         if node.op_type == "Cast" and node.output[0] in floats:
             node.CopyFrom(helper.make_node("Cast", node.input, node.output, name=node.name, to=TensorProto.FLOAT))
 
@@ -103,47 +98,39 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def _to_floats(node: onnx.NodeProto, context: Context, build: NodeBuilder) -> None:
+def _to_floats(node: NodeView, build: NodeBuilder) -> None:
     """Build the float form of a quantised node; nothing for others."""
-    given = [*node.input, *[""] * 9]
-    if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
-        source = given[0]
-        if node.op_type == "DequantizeLinear":
-            source = _dequantise(given[0], given[1], given[2], attributes_of(node).get("axis", 1), context, build)
-        if node.op_type == "QuantizeLinear":
-            _saturate(source, given[1], given[2], node.output[0], context, build)
-        else:
-            build.node("Identity", source, result=node.output[0])
+    if node.op_type == "QuantizeLinear":
+        _saturate(node.input[0], 1, node, build)
+    elif node.op_type == "DequantizeLinear":
+        build.node("Identity", _dequantise(0, node.get("axis", 1), node, build), result=node.result)
     elif node.op_type == "DynamicQuantizeLinear":
-        build.node("Identity", given[0], result=node.output[0])
-        for name, value in zip(node.output[1:], (np.float32(1), np.uint8(0))):
+        for name, value in zip(node.output, (node.input[0], build.number(1, np.float32), build.number(0, np.uint8))):
             if name:
-                build.node("Identity", build.constant(np.asarray(value)), result=name)
-    elif node.op_type in _LAYERS:
-        operator, (first, second) = _LAYERS[node.op_type]
-        operands = [given[first], given[second]]
-        if node.op_type.startswith("QLinear"):
-            axis = 0 if operator == "Conv" else -1
-            operands[1] = _dequantise(given[3], given[4], given[5], axis, context, build)
-            if operator == "Conv" and given[8]:
-                operands.append(_bias(given[8], given[1], given[4], context, build))
-        plain = not node.op_type.startswith("QLinear")
-        made = build.node(operator, *operands, result=node.output[0] if plain else "", **attributes_of(node))
-        if not plain:
-            _saturate(made, given[6], given[7], node.output[0], context, build)
+                build.node("Identity", value, result=name)
+    elif node.op_type in INTEGER_LAYERS:
+        operator = "Conv" if "Conv" in node.op_type else "MatMul"
+        operands = [node.input[tensor] for tensor, *_ in INTEGER_LAYERS[node.op_type]]
+        if not node.op_type.startswith("QLinear"):
+            build.node(operator, *operands, result=node.result, **node.attributes)
+            return
+        operands[1] = _dequantise(3, 0 if operator == "Conv" else -1, node, build)
+        if node.name(8):
+            operands.append(_bias(node, build))
+        _saturate(build.node(operator, *operands, **node.attributes), 6, node, build)
 
 
-def _saturate(value: str, scale: str, zero: str, result: str, context: Context, build: NodeBuilder) -> None:
-    """Build a Clip to the least and the most value of the numbers in `result`; they are of any size if it has channels."""
-    found, limits = _scale_of(scale, zero, context), np.iinfo(context.dtype(result))
+def _saturate(value: str, place: int, node: NodeView, build: NodeBuilder) -> None:
+    """Build a Clip to the least and the most value of the numbers of a result; they are of any size if it has channels."""
+    found, limits = _scale_of(node.name(place), node.name(place + 1), node.graph), np.iinfo(node.dtype(node.result))
     if found is None:
-        build.node("Identity", value, result=result)
+        build.node("Identity", value, result=node.result)
         return
     bounds = [build.number((each - found[1]) * found[0], np.float32) for each in (limits.min, limits.max)]
-    build.node("Clip", value, *bounds, result=result)
+    build.node("Clip", value, *bounds, result=node.result)
 
 
-def _scale_of(scale: str, zero: str, context: Context) -> tuple[np.float32, np.float32] | None:
+def _scale_of(scale: str, zero: str, context: Values) -> tuple[np.float32, np.float32] | None:
     """Return the constant scale and zero point of a whole tensor."""
     by, shift = context.constant(scale), context.constant(zero) if zero else np.float32(0)
     if by is None or shift is None or by.size != 1 or np.size(shift) != 1:
@@ -160,41 +147,35 @@ def _constants_by_scale(
         place = _SCALES.get(node.op_type)
         if place is not None:
             scale, zero = [*node.input, ""][place : place + 2]
-            found, moved = _scale_of(scale, zero, context), node.output
-        elif node.op_type in (*_LAYERS, "Cast", "DequantizeLinear"):
+            found, moved = _scale_of(scale, zero, context), list(node.output)
+        elif node.op_type in (*INTEGER_LAYERS, "Cast", "DequantizeLinear"):
             continue
         else:
-            found, moved = (
-                next((known[name] for name in node.input if name in known), None),
-                (*node.input, *node.output),
-            )
+            found = next((known[name] for name in node.input if name in known), None)
+            moved = [*node.input, *node.output]
         if found is not None:
             known |= {name: found for name in moved if name in floats and name not in known}
     return known
 
 
-def _dequantise(name: str, scale: str, zero: str, axis: int, context: Context, build: NodeBuilder) -> str:
-    """Return a constant dequantised, of a scale for all or along `axis`; other values as they are."""
-    numbers, by = context.constant(name), context.constant(scale)
+def _dequantise(place: int, axis: int, node: NodeView, build: NodeBuilder) -> str:
+    """Return a constant operand dequantised, of a scale for all or along `axis`; other values as they are."""
+    numbers, by, shift = (node.constant(place + each) for each in range(3))
     if numbers is None:
-        return name
+        return node.name(place)
     values = numbers.astype(np.float32)
     if by is not None and by.ndim < 2:
-        line = [1] * values.ndim
-        if by.size > 1:
-            line[axis] = by.size
-        shift = context.constant(zero) if zero else None
+        line = [-1 if each == axis % values.ndim else 1 for each in range(values.ndim)]
         less = np.zeros(1) if shift is None else shift
-        values = (values - less.astype(np.float32).reshape(line if less.size > 1 else ())) * by.reshape(
-            line if by.size > 1 else ()
-        )
+        shapes = [line if each.size > 1 else () for each in (less, by)]
+        values = (values - less.astype(np.float32).reshape(shapes[0])) * by.reshape(shapes[1])
     return build.constant(values.astype(np.float32))
 
 
-def _bias(name: str, x_scale: str, w_scale: str, context: Context, build: NodeBuilder) -> str:
-    bias, x, w = (context.constant(each) for each in (name, x_scale, w_scale))
+def _bias(node: NodeView, build: NodeBuilder) -> str:
+    bias, x, w = (node.constant(each) for each in (8, 1, 4))
     if bias is None:
-        return name
+        return node.name(8)
     step = np.float32(1) if x is None or w is None else x * w
     return build.constant((bias.astype(np.float32) * step).astype(np.float32))
 
@@ -203,10 +184,10 @@ def _quantised_tensors(model: onnx.ModelProto, context: Context) -> set[str]:
     """Collect the integer tensors that hold quantised numbers: those of quantised nodes, and wherever they move."""
     found: set[str] = set()
     for node in model.graph.node:
-        if node.op_type in _LAYERS:
-            found |= {node.input[place] for place in _LAYERS[node.op_type][1]} | {node.output[0]}
+        if node.op_type in INTEGER_LAYERS:
+            found |= {node.input[tensor] for tensor, *_ in INTEGER_LAYERS[node.op_type]} | {node.output[0]}
             found |= set(node.input[8:9])
-        elif node.op_type in _TO_NUMBERS:
+        elif node.op_type in QUANTISES:
             found.add(node.output[0])
         elif node.op_type == "DequantizeLinear":
             found.add(node.input[0])
@@ -214,7 +195,7 @@ def _quantised_tensors(model: onnx.ModelProto, context: Context) -> set[str]:
     while size != len(found):
         size = len(found)
         for node in model.graph.node:
-            if node.op_type in (*_LAYERS, *_TO_NUMBERS, "Cast", "DequantizeLinear"):
+            if node.op_type in (*INTEGER_LAYERS, *QUANTISES, "Cast", "DequantizeLinear"):
                 continue
             tensors = [name for name in (*node.input, *node.output) if name in context.types]
             kinds = {context.dtype(name).name for name in tensors if name in found}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
-from ..moves import MOVES, VIEWS, follow_axis
+from ..traits import MOVES, VIEWS, follow_axis
 from .dataflow import Dataflow, dataflow_of
 from .quantisation import EIGHT_BITS, Quantisation, Quantised, quantised_by
 

@@ -9,26 +9,20 @@ import numpy as np
 
 from ..canonical.graph_context import Values
 from ..canonical.read_onnx import refuse
+from ..traits import INTEGER_LAYERS
 from .accumulator import LIMIT, filters_of, largest_sum, reach, unknown_filters
 
 if TYPE_CHECKING:
     import onnx
 
-#: places of x, its zero point, w, its zero point, and the bias
-_PLACES = {
-    "ConvInteger": (0, 2, 1, 3, None), "MatMulInteger": (0, 2, 1, 3, None),
-    "QLinearConv": (0, 2, 3, 5, 8), "QLinearMatMul": (0, 2, 3, 5, None),
-}  # fmt: skip
-
 
 def refuse_large_sum(node: onnx.NodeProto, known: Values) -> None:
     """Refuse a node of integer sums beyond int32, as far as its weights are known: raise ModelError."""
-    if node.op_type not in _PLACES:
+    if node.op_type not in INTEGER_LAYERS:
         return
-    names = [
-        node.input[place] if place is not None and place < len(node.input) else "" for place in _PLACES[node.op_type]
-    ]
-    x, x_zero, w, w_zero, bias = names
+    names = [*node.input, *[""] * 9]
+    (x, x_zero), (w, w_zero) = ((names[tensor], names[zero]) for tensor, _, zero in INTEGER_LAYERS[node.op_type])
+    bias = names[8] if node.op_type == "QLinearConv" else ""
     shape = known.shape(w)
     if shape is None or len(shape) < 2 or 0 in shape:
         return

@@ -14,6 +14,7 @@ from ..canonical.graph_context import Values
 from ..canonical.node_builder import attributes_of
 from ..canonical.read_onnx import all_nodes, node_title, refuse
 from ..canonical.shapes import constant_tensors, value_types
+from ..traits import INTEGER_LAYERS
 from .integer_sums import refuse_large_sum
 
 if TYPE_CHECKING:
@@ -51,13 +52,12 @@ def _operands(node: onnx.NodeProto) -> Iterator[_Operand]:
     if node.op_type in ("QuantizeLinear", "DequantizeLinear"):
         attributes = attributes_of(node)
         yield _Operand(given[0], given[1], given[2], attributes.get("axis", 1), attributes.get("block_size", 0))
-    elif node.op_type in ("QLinearConv", "QLinearMatMul"):
-        yield _Operand(given[0], given[1], given[2], None if node.op_type == "QLinearConv" else -2)
-        yield _Operand(given[3], given[4], given[5], 0 if node.op_type == "QLinearConv" else -1)
-        yield _Operand(node.output[0], *given[6:8])
-    elif node.op_type in ("ConvInteger", "MatMulInteger"):
-        yield _Operand(given[0], "", given[2], None if node.op_type == "ConvInteger" else -2)
-        yield _Operand(given[1], "", given[3], 0 if node.op_type == "ConvInteger" else -1)
+    elif node.op_type in INTEGER_LAYERS:
+        axes = (None, 0) if "Conv" in node.op_type else (-2, -1)
+        for (tensor, scale, zero), axis in zip(INTEGER_LAYERS[node.op_type], axes):
+            yield _Operand(given[tensor], "" if scale is None else given[scale], given[zero], axis)
+        if node.op_type.startswith("QLinear"):
+            yield _Operand(node.output[0], *given[6:8])
 
 
 def _check_scale(node: onnx.NodeProto, operand: _Operand, graph: Values) -> None:

@@ -13,7 +13,7 @@ import os
 import posixpath
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...errors import ModelError
 from ...support.digests import digest_of, holds, is_inside
@@ -36,7 +36,6 @@ _HOLDERS = frozenset(
         "TrainingInfoProto",
     }
 )
-_COMPLETE = "Put the side file beside the model, or export the model again."
 
 
 def side_files(model: Path) -> tuple[str, ...]:
@@ -118,46 +117,41 @@ def messages_of(message: Any, kind: str) -> Iterator[Any]:
                 yield each
 
 
+def _refuse(
+    model: Path, what: str, step: str = "Put the side file beside the model, or export the model again."
+) -> NoReturn:
+    """Raise the ModelError of a model that keeps a tensor in no good place; `what` ends the sentence."""
+    raise ModelError(f"The model '{model}' keeps {what}.", step)
+
+
 def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]:
     """Return a tensor's side file, offset, and length in bytes; None is the rest of the file."""
     said = {entry.key: entry.value for entry in tensor.external_data}
     name = posixpath.normpath(said.get("location") or "/")
     if posixpath.isabs(name) or name in (".", "..") or name.startswith("../") or "\0" in name:
-        where = said.get("location", "")
-        raise ModelError(
-            f"The model '{model}' keeps '{tensor.name}' in '{where}', outside of its own folder.", _COMPLETE
-        )
+        _refuse(model, f"'{tensor.name}' in '{said.get('location', '')}', outside of its own folder")
     try:
         offset, length = int(said.get("offset") or 0), int(said["length"]) if said.get("length") else None
     except ValueError:
         offset, length = -1, None
     if not 0 <= offset < 1 << 63 or (length is not None and length < 0):
-        raise ModelError(
-            f"The model '{model}' keeps '{tensor.name}' at no place of '{name}'.", "Export the model again."
-        )
+        _refuse(model, f"'{tensor.name}' at no place of '{name}'", "Export the model again.")
     return name, offset, length
 
 
 def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) -> bytes:
     target = (model.parent / name).resolve()
     if not is_inside(target, model.parent):
-        raise ModelError(
-            f"The model '{model}' keeps '{tensor}' in '{name}', a link to outside of its own folder.", _COMPLETE
-        )
+        _refuse(model, f"'{tensor}' in '{name}', a link to outside of its own folder")
     if os.path.exists(target) and not target.is_file():  # not of a name that no file can have
-        raise ModelError(f"The model '{model}' keeps '{tensor}' in '{name}', which is not a regular file.", _COMPLETE)
+        _refuse(model, f"'{tensor}' in '{name}', which is not a regular file")
     try:
         with target.open("rb") as opened:
             rest = max(0, os.fstat(opened.fileno()).st_size - offset)
             opened.seek(offset)
             content = opened.read(rest if length is None else min(length, rest))
     except OSError as error:
-        raise ModelError(
-            f"The model '{model}' keeps tensors in a side file that cannot be read: '{name}': {error.strerror}.",
-            _COMPLETE,
-        ) from error
+        _refuse(model, f"tensors in a side file that cannot be read: '{name}': {error.strerror}")
     if length is not None and len(content) < length:
-        raise ModelError(
-            f"The model '{model}' keeps '{tensor}' in the side file '{name}', which is cut short.", _COMPLETE
-        )
+        _refuse(model, f"'{tensor}' in the side file '{name}', which is cut short")
     return content

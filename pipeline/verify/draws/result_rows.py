@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ...frontend import moves
+from ...frontend import traits
 from ...frontend.canonical.graph_context import NodeView
 from .arithmetic_rows import Row, absolute, add, arithmetic, divide, limits_of, multiply, negate, root, subtract
 from .constraint import Constraint, Form, suggest
@@ -166,7 +166,7 @@ def _mean(node: NodeView, wanted: Constraint) -> Mapping[int, Constraint]:
 
 #: by operator, the constraints that those of a result put on its operands
 RESULTS: dict[str, Row] = {
-    **dict.fromkeys((*moves.MOVES, "Compress", "Pad", "ReverseSequence", "TopK", "Trilu"), _reorder(0)),
+    **dict.fromkeys((*traits.MOVES, "Compress", "Pad", "ReverseSequence", "TopK", "Trilu"), _reorder(0)),
     "Identity": _keep, "Cast": _keep, "CastLike": _keep, "Dropout": _keep,
     "ScatterElements": _reorder(0, 2), "Scatter": _reorder(0, 2), "ScatterND": _reorder(0, 2), "Concat": _concat,
     "Where": _choose, "Not": _invert, **dict.fromkeys(("Greater", "GreaterOrEqual"), _compare(1)), **dict.fromkeys(("Less", "LessOrEqual"), _compare(-1)), "QuantizeLinear": _quantise, "DequantizeLinear": _dequantise, "Add": arithmetic(add), "Sub": arithmetic(subtract), "Mul": arithmetic(multiply),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...frontend.canonical.node_builder import attributes_of
-from ...frontend.moves import VIEWS
+from ...frontend.traits import PASSES
 from ..error_bounds import is_float
 from ..reference import NoReference, Reference
 from .given_outputs import unit_of
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 #: operators that choose: the place of the indices among their results, and their axis by default
 _CHOOSES = {"ArgMax": (0, 0), "ArgMin": (0, 0), "TopK": (1, -1)}
-#: operators that keep all indices in their order
-_KEEPS = VIEWS | {"Cast", "Identity"}
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def _scores_of(model: onnx.ModelProto) -> Iterator[tuple[str, tuple[str, int]]]:
     makers = {name: node for node in model.graph.node for name in node.output}
     for output in model.graph.output:
         name = output.name
-        while name in makers and makers[name].op_type in _KEEPS:
+        while name in makers and makers[name].op_type in PASSES:
             name = makers[name].input[0]
         node = makers.get(name)
         if node is not None and node.op_type in _CHOOSES and not node.domain:

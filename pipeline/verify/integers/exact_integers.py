@@ -9,38 +9,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...frontend.canonical.control_flow.loop_bodies import loop_bodies
-from ...frontend.moves import MOVES
+from ...frontend.traits import EXACT, INTEGER_LAYERS, LOGIC, MOVES, QUANTISES
 
 if TYPE_CHECKING:
     import onnx
 
-_INTEGER_LAYERS = frozenset({"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"})
-_QUANTISES = frozenset({"DynamicQuantizeLinear", "QuantizeLinear"})
-#: correctly rounded for each element, or no arithmetic at all
-_ELEMENTWISE = frozenset(
-    "Abs Add Cast Ceil Clip DequantizeLinear Div Floor Max Min Mul Neg PRelu LeakyRelu Relu Round Sqrt Sub Where".split()
-)
 _MOVES = MOVES | {"Concat", "GlobalMaxPool", "MaxPool", "Pad", "ReduceMax", "ReduceMin"}
-
-#: comparisons and logic, and what else has one result for one operand
-_CHOICES = frozenset(
-    """
-    And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual
-    Mod Not OneHot Or Range Shape Sign Size TopK Trilu Xor
-    """.split()
-)
+#: operators with one result for one operand
+_CHOICES = LOGIC | {"ArgMax", "ArgMin", "OneHot", "Range", "Shape", "Size", "TopK", "Trilu"}
+_ROUNDS = INTEGER_LAYERS.keys() | QUANTISES
 
 
 def rounds_nothing(model: onnx.ModelProto) -> bool:
     """Return whether every implementation computes the same numbers: no sum of floats, no approximated function."""
-    exact = _INTEGER_LAYERS | _ELEMENTWISE | _MOVES | _CHOICES
+    exact = INTEGER_LAYERS.keys() | EXACT | _MOVES | _CHOICES
     return all(node.op_type in exact for node in model.graph.node)
 
 
 def is_quantised(model: onnx.ModelProto) -> bool:
     """Return whether some layer computes on integers, or rounds to them."""
     graphs = (model.graph, *loop_bodies(model.graph))
-    return any(node.op_type in _INTEGER_LAYERS | _QUANTISES for graph in graphs for node in graph.node)
+    return any(node.op_type in _ROUNDS for graph in graphs for node in graph.node)
 
 
 def has_exact_integers(model: onnx.ModelProto) -> bool:
@@ -51,10 +40,10 @@ def has_exact_integers(model: onnx.ModelProto) -> bool:
     """
     if not is_quantised(model) or next(loop_bodies(model.graph), None) is not None:
         return False
-    exact = _INTEGER_LAYERS | _QUANTISES | _ELEMENTWISE | _MOVES
+    exact = _ROUNDS | EXACT | _MOVES
     quantised: set[str] = set()
     for node in reversed(model.graph.node):  # from readers to makers: nodes are sorted
-        if node.op_type in _INTEGER_LAYERS | _QUANTISES or quantised.intersection(node.output):
+        if node.op_type in _ROUNDS or quantised.intersection(node.output):
             if node.op_type not in exact:
                 return False
             quantised.update(node.input)

@@ -18,13 +18,13 @@ from ...frontend.canonical.control_flow.loop_bodies import change_bodies
 from ...frontend.canonical.graph_context import context_of
 from ...frontend.canonical.node_builder import NodeBuilder, build_replacements, spliced
 from ...frontend.canonical.shapes import infer_shapes
+from ...frontend.traits import QUANTISES
 from ..error_bounds import ULPS, largest_difference
 from ..reference import Reference
 
 if TYPE_CHECKING:
     import onnx
 
-_QUANTISES = ("DynamicQuantizeLinear", "QuantizeLinear")
 #: draws of noise
 _DRAWS = 4
 
@@ -67,7 +67,7 @@ def add_noise(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     random = np.random.default_rng(seed)
 
     def perturb(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        shape = context.shape(node.input[0]) if node.op_type in _QUANTISES else None
+        shape = context.shape(node.input[0]) if node.op_type in QUANTISES else None
         if shape is None or context.dtype(node.input[0]) not in (np.float16, np.float32):
             return
         noise = build.constant(_noise(random, shape, context.dtype(node.input[0])))

@@ -143,36 +143,27 @@ def _guarded(
     new: Callable[[str], str],
 ) -> Iterator[onnx.NodeProto]:  # fmt: skip
     """Yield the nodes of a branch, guarded: their operands are allowed ones unless `condition` is `holds`."""
-    from onnx import TensorProto, helper
+    from onnx import helper
 
-    types = {**outer, **value_types(body)}
+    values = Values({**outer, **value_types(body)}, {})
     for node in body.node:
         copied = deepcopy(node)
         for attribute in copied.attribute:
             if attribute.HasField("g"):
-                inner = list(_guarded(attribute.g, condition, holds, types, constants, new))
+                inner = list(_guarded(attribute.g, condition, holds, values.types, constants, new))
                 replace_nodes(attribute.g, inner)
         for number, allowed in _ALLOWED.get(node.op_type, {}).items():
             name = node.input[number] if number < len(node.input) else ""
-            element = types[name].tensor_type.elem_type if name in types else TensorProto.UNDEFINED
-            if name in constants or not _is_integer(element):
+            if name in constants or values.dtype(name).kind not in "iu":
                 continue
             stem = f"{node.name or node.output[0]}/{number}"
-            value = helper.make_node(
-                "Constant", [], [new(f"{stem}/allowed")], value=helper.make_tensor("", element, [], [allowed])
-            )
+            tensor = helper.make_tensor("", values.element(name), [], [allowed])
+            value = helper.make_node("Constant", [], [new(f"{stem}/allowed")], value=tensor)
             choices = [name, value.output[0]] if holds else [value.output[0], name]
             copied.input[number] = new(f"{stem}/guarded")
             yield value
             yield helper.make_node("Where", [condition, *choices], [copied.input[number]], name=copied.input[number])
         yield copied
-
-
-def _is_integer(element: int) -> bool:
-    """Tell whether a dtype of ONNX is one of integers."""
-    from onnx import helper
-
-    return bool(element) and helper.tensor_dtype_to_np_dtype(element).kind in "iu"
 
 
 def rename(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:

@@ -22,7 +22,7 @@ from ..node_builder import NodeBuilder, inner_graphs, replace_nodes, stem_of
 from ..ports.apply import Forms
 from ..ports.values import rename_result
 from ..read_onnx import all_nodes, node_title, refuse
-from ..shapes import static_shape
+from ..shapes import inference_failures, static_shape
 from .choices import CHOICES
 from .extent import Extent
 from .needed_rows import needed_rows
@@ -153,28 +153,13 @@ class _Walk:
             if (again and made.op_type != "Loop") or not all(
                 name in context.types and static_shape(context.types[name]) is not None for name in made.output if name
             ):
-                self._infer(made)
-
-    def _infer(self, node: onnx.NodeProto) -> None:
-        """Infer the types of a node's results, with static operands."""
-        from onnx import defs, shape_inference
-
-        context = self.graph
-        known = {name: context.types[name] for name in node.input if name in context.types}
-        if len(known) < len({name for name in node.input if name}):
-            return
-        try:
-            found = shape_inference.infer_node_outputs(
-                defs.get_schema(node.op_type, context.opset, node.domain), node, known,
-                {name: context.constants[name] for name in node.input if name in context.constants},
-                opset_imports=list(self.model.opset_import),
-            )  # fmt: skip
-        except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
-            raise ModelError(
-                f"The shapes of the model do not agree: {node_title(node)} on the bound of its operands.",
-                "Cut the model before it (--output).",
-            ) from error
-        context.types.update(found)
+                try:
+                    self.graph.types.update(self.graph.infer(made))
+                except inference_failures() as error:
+                    raise ModelError(
+                        f"The shapes of the model do not agree: {node_title(made)} on the bound of its operands.",
+                        "Cut the model before it (--output).",
+                    ) from error
 
     def _refuse_inside(self, reader: Reader) -> None:
         """Refuse a subgraph that reads an open value of the graph around it."""

@@ -10,7 +10,7 @@ from .choose import Chosen, at_places
 from .extent import Extent
 from .open_graph import OpenGraph, Reader
 from .readers import filling
-from .suppress import Detections, Limits, suppress
+from .suppress import Detections, suppress
 from .unique import unique
 
 #: returns the bound of a node whose result has at most so many rows
@@ -114,8 +114,8 @@ def _suppress(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     bound = bound_of(reader, most * batches * classes)
     overlap = scalar(3) or build.constant(np.zeros((), np.float32))
     centered = bool(reader.get("center_point_box", 0))
-    given = Detections(names[0], names[1], batches, classes, count, centered, length)
-    return [suppress(build, given, Limits(overlap, scalar(4), most, value), bound)]
+    given = Detections(names[0], names[1], batches, classes, count, centered, overlap, scalar(4), most, value, length)
+    return [suppress(build, given, bound)]
 
 
 def _unique(reader: Reader, bound_of: BoundOf) -> list[Chosen]:

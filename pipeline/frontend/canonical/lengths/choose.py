@@ -28,18 +28,14 @@ class Chosen(NamedTuple):
 
 def count_chosen(build: NodeBuilder, flags: str, count: int) -> tuple[str, str]:
     """Build the true ones among `count` flags up to each, int32 [`count`], and all of them, int64 [1]."""
-    from onnx import TensorProto
-
     axis = build.constant(np.asarray(0, np.int32))
-    counted = build.node("CumSum", build.node("Cast", flags, to=TensorProto.INT32), axis)
+    counted = build.node("CumSum", build.cast(flags, np.int32), axis)
     last = build.node("Slice", counted, build.integers(count - 1), build.integers(count), build.integers(0))
-    return counted, build.node("Cast", last, to=TensorProto.INT64)
+    return counted, build.cast(last, np.int64)
 
 
 def choose_places(build: NodeBuilder, flags: str, count: int, bound: int) -> tuple[str, str]:
     """Build the places of the true ones among `count` flags, int64 [`bound`], and their number, int64 [1]."""
-    from onnx import TensorProto
-
     counted, length = count_chosen(build, flags, count)
     one, behind = (build.constant(np.asarray(value, np.int32)) for value in (1, bound))
     slots = build.node("Where", flags, build.node("Sub", counted, one), behind)
@@ -48,7 +44,7 @@ def choose_places(build: NodeBuilder, flags: str, count: int, bound: int) -> tup
     empty, places = (build.constant(each.astype(np.int32)) for each in (np.zeros(bound + 1), np.arange(count)))
     written = build.node("ScatterElements", empty, slots, places, axis=0)
     kept = build.node("Slice", written, build.integers(0), build.integers(bound), build.integers(0))
-    return build.node("Cast", kept, to=TensorProto.INT64), length
+    return build.cast(kept, np.int64), length
 
 
 def coordinates(build: NodeBuilder, places: str, shape: tuple[int, ...]) -> list[str]:

@@ -20,8 +20,7 @@ def gather(reader: Reader) -> list[Open | None]:
         assert data is not None
         if data.axis == axis:
             reader.refuse("it takes rows by their number, and there may be fewer")
-        reader.keep()
-        return [data.along(data.axis if data.axis < axis else data.axis + len(reader.shape(1)) - 1, data.zero)]
+        return reader.follow(data.zero)
     if data is not None and data.axis != axis:
         reader.refuse("its operands are open along axes that differ")
     reader.keep(_1=_indices(reader, data))
@@ -50,8 +49,7 @@ def gather_nd(reader: Reader) -> list[Open | None]:
     if places is None:
         if data is None or data.axis < depth:
             reader.refuse("it takes rows by their number, and there may be fewer")
-        reader.keep()
-        return [data.along(rank - 1 + data.axis - depth)]
+        return reader.follow()
     if data is not None and data.axis >= depth:
         reader.refuse("two of its axes are of open length")
     reader.keep(_1=_indices(reader, data, _unit(depth, 0 if data is None else data.axis)))
@@ -87,11 +85,9 @@ def scatter(reader: Reader) -> list[Open | None]:
 
 def spread(reader: Reader) -> list[Open | None]:
     """Write numbers as rows of which one element is on."""
-    extent, rank = reader.open(0), len(reader.shape(0)) + 1
-    if extent is None or any(reader.opens[1:]):
+    if reader.open(0) is None or any(reader.opens[1:]):
         reader.refuse("the data decide its depth")
-    reader.keep()
-    return [extent.along(extent.axis + (int(reader.get("axis", -1)) % rank <= extent.axis))]
+    return reader.follow()
 
 
 def _refuse_more_than_there_are(reader: Reader, places: Open, axis: int) -> None:
@@ -119,11 +115,9 @@ def _indices(reader: Reader, data: Open | None, unit: np.ndarray = np.ones(())) 
 
 def _from_front(reader: Reader, name: str, length: str, unit: np.ndarray) -> str:
     """Build indices that count from the front."""
-    from onnx import TensorProto
-
     build, dtype = reader.build, reader.dtype(1)
     if dtype != np.int64:
-        length = build.node("Cast", length, to=TensorProto.INT32)
+        length = build.cast(length, np.int32)
     negative = build.node("Less", name, build.constant(np.zeros((), dtype)))
     moved = build.node("Add", name, build.node("Mul", length, build.constant(unit.astype(dtype))))
     return build.node("Where", negative, moved, name)

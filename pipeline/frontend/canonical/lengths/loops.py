@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...source.keep_outputs import read_from_outside
+from ...traits import PASSES
 from ..control_flow.bounded_loops import running_body
 from ..control_flow.long_loops import MOST_TRIPS
 from ..control_flow.trip_count import trip_count
@@ -23,9 +24,6 @@ from .open_graph import Open, Reader
 
 if TYPE_CHECKING:
     import onnx
-
-#: operators that pass the number of an iteration on
-_PASSES = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 def loop(reader: Reader) -> list[Open | None]:
@@ -63,7 +61,7 @@ def loop(reader: Reader) -> list[Open | None]:
     flags = [helper.make_tensor_type_proto(TensorProto.BOOL, shape) for shape in ([], [trips])]
     graph.types.update(zip(made.output, [flags[0], *types[:first], flags[1], *types[first:]]))
     if not whole:
-        ran = build.node("Cast", made.output[1 + first], to=TensorProto.INT64)
+        ran = build.cast(made.output[1 + first], np.int64)
         length = build.node("ReduceSum", ran, build.integers(0), keepdims=1)
     return [None] * first + [Open(0, length, trips)] * (len(node.output) - first)
 
@@ -78,7 +76,7 @@ def _refuse_whole_rows(reader: Reader, body: onnx.GraphProto, trips: int) -> Non
     """Refuse a body that reads more of an open value than the slice of one of `trips` iterations."""
     numbers = {body.input[0].name}
     for node in body.node:
-        if node.op_type in _PASSES and node.input[0] in numbers:
+        if node.op_type in PASSES and node.input[0] in numbers:
             numbers.add(node.output[0])
     slices = [
         node

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ...traits import PASSES
 from ..graph_context import Context, NodeView
 from ..node_builder import NodeBuilder, attributes_of
 from ..read_onnx import refuse
+from ..shapes import inference_failures
 from .choose import Chosen, choose_places
 from .extent import Extent, Sizes, at_bound, compute_sizes, is_open
 
 if TYPE_CHECKING:
     import onnx
+
+
+#: stands for a length while shapes are inferred: a size that no other has, and does not agree with
+_OPEN = 1_000_003
 
 
 @dataclass(frozen=True)
@@ -72,11 +79,7 @@ class OpenGraph(Context):
     def add_count(self, node: onnx.NodeProto) -> None:
         """Follow the sum of flags, which is the number that they choose."""
         name, shape = node.input[0], self.shape(node.output[0])
-        while (made := self.producers.get(name)) is not None and made.op_type in (
-            "Cast",
-            "Reshape",
-            "Identity",
-        ):
+        while (made := self.producers.get(name)) is not None and made.op_type in PASSES:
             name = made.input[0]
         count = math.prod(self.shape(name) or ())
         places = self.chosen.get((name, count, count))
@@ -179,6 +182,29 @@ class OpenGraph(Context):
             return constant.astype(object)
         return self.held.get(name)
 
+    def infer(
+        self, node: onnx.NodeProto, opens: Mapping[str, Open] = MappingProxyType({})
+    ) -> dict[str, onnx.TypeProto]:
+        """Infer the types of a node's results, in which sizes that follow those of open operands are `_OPEN`.
+
+        Raises `inference_failures`.
+        """
+        from onnx import TypeProto, defs, helper, shape_inference
+
+        known = {
+            name: TypeProto.FromString(self.types[name].SerializeToString())
+            for name in node.input
+            if name in self.types
+        }
+        if len(known) < len({name for name in node.input if name}):
+            return {}
+        for name, each in opens.items():
+            known[name].tensor_type.shape.dim[each.axis].dim_value = _OPEN
+        schema = defs.get_schema(node.op_type, self.opset, node.domain)
+        constants = {name: self.constants[name] for name in node.input if name in self.constants}
+        sets = [helper.make_opsetid("", self.opset)]
+        return shape_inference.infer_node_outputs(schema, node, known, constants, opset_imports=sets)
+
 
 class Reader(NodeView):
     """Node that reads open values, its operands, and the builder of the nodes in its place."""
@@ -236,6 +262,26 @@ class Reader(NodeView):
         for place_name, name in operands.items():
             copied.input[int(place_name[1:])] = name
         return copied
+
+    def follow(self, zero: bool = False, **operands: str) -> list[Open | None]:
+        """Keep a node each row of which depends on the same one of its operands; return the extents of its results.
+
+        Refuses one with a result of which not one axis is that of the length.
+        """
+        extent, opens = self.only, {name: each for name, each in zip(self.input, self.opens) if each is not None}
+        self.keep(**operands)
+        found: list[Open | None] = []
+        try:
+            types = self.graph.infer(self.proto, opens)
+        except inference_failures():
+            types = {}
+        for name in self.output:
+            dims = types[name].tensor_type.shape.dim if name in types else ()
+            axes = [axis for axis, dim in enumerate(dims) if dim.dim_value == _OPEN]
+            if name and len(axes) != 1:
+                self.refuse("its result does not have one axis of that length")
+            found.append(extent.along(axes[0], zero) if name else None)
+        return found
 
     def masked(self, place: int, fill: float | np.ndarray, name: str = "") -> str:
         """Build an operand, or the value `name` in its place, with `fill` behind its length."""

@@ -38,9 +38,7 @@ def reduce_by(fill: str) -> Rule:
                 reader.refuse("it subtracts integers, and the lowest one leaves no room below it")
             reader.keep(_0=reader.masked(0, filling(fill, reader.dtype(0))))
             return [None]
-        reader.keep()
-        gone = 0 if keepdims else sum(axis < extent.axis for axis in axes)
-        return [extent.along(extent.axis - gone)]
+        return reader.follow()
 
     return rule
 
@@ -62,8 +60,7 @@ def pool_all(reader: Reader) -> list[Open | None]:
     """Pool whole planes, in open number or of open length."""
     extent, shape = reader.only, reader.shape(0)
     if extent.axis < 2:
-        reader.keep()
-        return [extent.along(extent.axis)]
+        return reader.follow()
     if reader.op_type == "GlobalAveragePool":
         return _mean(reader, range(2, len(shape)), 1)
     reader.keep(_0=reader.masked(0, filling("lowest", reader.dtype(0))))
@@ -80,15 +77,11 @@ def normalise_all(reader: Reader) -> list[Open | None]:
 
 def _mean(reader: Reader, axes: Sequence[int], keepdims: int) -> list[Open | None]:
     """Build the sum along axes, divided by the number of elements within the length."""
-    from onnx import helper
-
     extent, build, dtype = reader.only, reader.build, reader.dtype(0)
     others = math.prod(reader.shape(0)[axis] for axis in axes) // extent.bound
     length = reader.graph.length(build, "times", extent.length, others) if others > 1 else extent.length
     length = build.node("Max", length, build.integers(1))  # of none ONNX Runtime gives 0
-    count = build.node(
-        "Cast", build.node("Reshape", length, build.integers()), to=helper.np_dtype_to_tensor_dtype(dtype)
-    )
+    count = build.cast(build.node("Reshape", length, build.integers()), dtype)
     total = build.node("ReduceSum", reader.masked(0, 0), build.integers(*axes), keepdims=keepdims)
     build.node("Div", total, count, result=reader.result)
     return [None]

@@ -145,12 +145,7 @@ def concat(reader: Reader) -> list[Open | None]:
     axis = int(reader.attributes["axis"]) % len(reader.shape(0))
     if all(each is None or each.axis == axis for each in reader.opens):
         return [_concat_rows(reader, axis)]
-    extent = reader.only
-    for place, each in enumerate(reader.opens):
-        if each is None or each.axis != extent.axis:
-            reader.refuse(f"'{reader.input[place]}' has another number of rows")
-    reader.keep()
-    return [extent.along(extent.axis, all(each is not None and each.zero for each in reader.opens))]
+    return reader.follow(all(each is not None and each.zero for each in reader.opens))
 
 
 def _concat_rows(reader: Reader, axis: int) -> Open:

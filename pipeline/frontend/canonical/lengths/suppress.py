@@ -7,7 +7,6 @@ equal scores the first box comes first, a score must exceed the threshold, boxes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,18 +18,12 @@ from .choose import Chosen, choose_places, coordinates, count_chosen
 _SIDES = 5
 
 
-class Limits(NamedTuple):
-    """Thresholds by name, empty without; the boxes of a class at most, and the value of that, if the data decide it."""
-
-    overlap: str
-    score: str
-    most: int
-    most_value: str = ""
-
-
 @dataclass(frozen=True)
 class Detections:
-    """Boxes [batches, boxes, 4] and scores [batches, classes, boxes] by name; `length` is that of the boxes, if the data decide it."""
+    """Boxes [batches, boxes, 4] and scores [batches, classes, boxes] by name, and the thresholds, empty without.
+
+    `most` is the number of boxes of a class at most, `most_value` the value of that, if the data decide it, `length` that of the boxes.
+    """
 
     boxes: str
     scores: str
@@ -38,15 +31,17 @@ class Detections:
     classes: int
     count: int
     centered: bool
+    overlap: str
+    score: str
+    most: int
+    most_value: str = ""
     length: str = ""
 
 
-def suppress(build: NodeBuilder, given: Detections, limits: Limits, bound: int) -> Chosen:
+def suppress(build: NodeBuilder, given: Detections, bound: int) -> Chosen:
     """Build the selected rows of batch, class and box, int64 [`bound`, 3]."""
-    from onnx import TensorProto
-
-    trips = min(limits.most, given.count, bound)
-    best, live = _select(build, given, limits, trips)
+    trips = min(given.most, given.count, bound)
+    best, live = _select(build, given, trips)
     shape = (given.batches, given.classes, trips)
     best, live = (
         build.node("Reshape", build.node("Transpose", each, perm=[1, 2, 0]), build.integers(-1))
@@ -57,53 +52,53 @@ def suppress(build: NodeBuilder, given: Detections, limits: Limits, bound: int) 
         length = count_chosen(build, live, count)[1]
         boxes = build.node("Where", live, best, build.constant(np.asarray(0, np.int32)))
         zero = build.constant(np.zeros(trips, np.int64))
-        rows = [zero, zero, build.node("Cast", boxes, to=TensorProto.INT64)]
+        rows = [zero, zero, build.cast(boxes, np.int64)]
     else:
         places, length = choose_places(build, live, count, bound)
         row = build.constant(np.arange(bound, dtype=np.int64))
-        boxes = build.node("Cast", build.node("Gather", best, places, axis=0), to=TensorProto.INT64)
+        boxes = build.cast(build.node("Gather", best, places, axis=0), np.int64)
         boxes = build.node("Where", build.node("Less", row, length), boxes, build.constant(np.asarray(0, np.int64)))
         rows = [*coordinates(build, places, shape)[:2], boxes]
     columns = [build.node("Unsqueeze", each, build.integers(1)) for each in rows]
     return Chosen(build.node("Concat", *columns, axis=1), 0, length, (min(bound, count), 3))
 
 
-def _select(build: NodeBuilder, given: Detections, limits: Limits, trips: int) -> tuple[str, str]:
+def _select(build: NodeBuilder, given: Detections, trips: int) -> tuple[str, str]:
     """Build the Scan; return the best box of each trip, int32 [trips, batches, classes], and whether there was one."""
     from onnx import TensorProto
 
     shape = (given.batches, given.classes, given.count)
     lowest = build.constant(np.asarray(np.finfo(np.float32).min))
-    if limits.score:
-        scores, alive = given.scores, build.node("Greater", given.scores, limits.score)
+    if given.score:
+        scores, alive = given.scores, build.node("Greater", given.scores, given.score)
     else:
         scores = build.node("Max", given.scores, lowest)  # below it are boxes that are gone
         alive = build.constant(np.ones(shape, bool))
     places = build.constant(np.arange(given.count, dtype=np.int32))
     if given.length:
-        length = build.node("Cast", given.length, to=TensorProto.INT32)
+        length = build.cast(given.length, np.int32)
         alive = build.node("And", alive, build.node("Less", places, length))
     table = _table(build, given)
     held = {
         "scores": Value(scores, shape, TensorProto.FLOAT),
         "table": Value(table, (_SIDES, given.batches, given.count), TensorProto.FLOAT),
-        "overlap": Value(limits.overlap, (), TensorProto.FLOAT),
+        "overlap": Value(given.overlap, (), TensorProto.FLOAT),
     }
-    if limits.most_value:
-        held["most"] = Value(limits.most_value, (), TensorProto.INT64)
+    if given.most_value:
+        held["most"] = Value(given.most_value, (), TensorProto.INT64)
 
     def trip(body: NodeBuilder, values: dict[str, str]) -> tuple[dict[str, str], list[Value]]:
         left, none = values["alive"], body.constant(np.asarray(-np.inf, np.float32))
         best = body.node("ArgMax", body.node("Where", left, values["scores"], none), axis=2, keepdims=1)
         live = body.node("GatherElements", left, best, axis=2)
-        if limits.most_value:
+        if given.most_value:
             live = body.node("And", live, body.node("Less", values["trip"], values["most"]))
         overlapping = _overlapping(body, values["table"], best, given, values["overlap"])
         index = body.constant(np.arange(given.count, dtype=np.int64))
         gone = body.node("Or", overlapping, body.node("Equal", index, best))
         after = body.node("And", left, body.node("Not", gone))
         flat = body.integers(given.batches, given.classes)
-        chosen = body.node("Reshape", body.node("Cast", best, to=TensorProto.INT32), flat)
+        chosen = body.node("Reshape", body.cast(best, np.int32), flat)
         return {"alive": after}, [
             Value(body.node("Reshape", live, flat), shape[:2], TensorProto.BOOL),
             Value(chosen, shape[:2], TensorProto.INT32),

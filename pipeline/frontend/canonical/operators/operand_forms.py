@@ -36,15 +36,9 @@ def pad_with_computed(node: NodeView, build: NodeBuilder) -> None:
         return
     if node.get("mode", "constant") != "constant":
         if (pads < 0).any():
-            cut = build.node("Pad", data, build.integers(*np.minimum(pads, 0).tolist()), "", along)
+            less, more = (build.integers(*each.tolist()) for each in (np.minimum(pads, 0), np.maximum(pads, 0)))
             build.node(
-                "Pad",
-                cut,
-                build.integers(*np.maximum(pads, 0).tolist()),
-                "",
-                along,
-                result=node.result,
-                **node.attributes,
+                "Pad", build.node("Pad", data, less, "", along), more, "", along, result=node.result, **node.attributes
             )
         return
     if not value or node.constant(value) is not None:

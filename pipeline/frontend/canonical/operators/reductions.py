@@ -38,6 +38,7 @@ def reduce(node: NodeView, build: NodeBuilder) -> None:
     work = _work_dtype(op, dtype)
     given = bool(axes) and list(node.get("axes", axes)) != []
     known = op not in (*_EXTREMES, "ReduceLogSumExp") if work.kind == "f" else op in _EXTREMES
+    known |= op in _EXTREMES and _lets_nan_pass(node)
     if given and known and work == dtype:
         return
     value = x if work == dtype else build.cast(x, work)
@@ -49,6 +50,20 @@ def reduce(node: NodeView, build: NodeBuilder) -> None:
         build.node("Identity", result, result=node.result)
     else:
         build.cast(result, dtype, node.result)
+
+
+def _lets_nan_pass(node: NodeView) -> bool:
+    """Return whether a choice behind an extreme asks for NaN or infinity, as an earlier import wrote it."""
+    makers = node.graph.producers
+
+    def asks(name: str, operator: str) -> bool:
+        """Return whether a condition is about the extreme itself, or about the first of its elements."""
+        while name in makers and makers[name].op_type in (operator, "Squeeze", "Slice"):
+            name = makers[name].input[0]
+        return name == (node.result if operator == "IsInf" else node.input[0])
+
+    choices = (each for each in makers.values() if each.op_type == "Where" and each.input[2] == node.result)
+    return any(asks(each.input[0], operator) for each in choices for operator in ("IsInf", "IsNaN"))
 
 
 def last_extreme(node: NodeView, build: NodeBuilder) -> None:

@@ -39,7 +39,7 @@ def resize(node: NodeView, build: NodeBuilder) -> None:
     TVM takes an empty constant for scales, and reads neither axes nor policies. An empty constant says "not given" in
     opsets 11 and 12. If the scales give whole sizes, `half_pixel_symmetric` is `half_pixel`.
     """
-    inputs = [*node.input, *[""] * (4 - len(node.input))]
+    inputs, given = node.inputs(4), dict(node.attributes)
     for position in (1, 2, 3):
         value = node.constant(inputs[position])
         if value is not None and value.size == 0:
@@ -53,15 +53,18 @@ def resize(node: NodeView, build: NodeBuilder) -> None:
     if scales is None:
         sizes = node.constant(inputs[3])
         meant = (np.asarray(after)[axes] if sizes is None else sizes) / np.asarray(before)[axes]
-        scales = (
-            meant if policy == "stretch" else np.full(len(axes), meant.min() if policy == "not_larger" else meant.max())
-        )
+        if policy != "stretch":
+            meant[:] = meant.min() if policy == "not_larger" else meant.max()
+        scales = meant
     factors = dict(zip(axes, map(float, scales)))
     if _reads_alike(node, before, after, factors):
-        inputs[2:] = ["", build.integers(*after)]
         if node.get("coordinate_transformation_mode") == "half_pixel_symmetric":
             node.attributes["coordinate_transformation_mode"] = "half_pixel"
         node.attributes.pop("antialias", None)
+        has_sizes = not any(inputs[1:3]) and np.array_equal(node.constant(inputs[3]), after)
+        if has_sizes and [*node.input[1:3], node.attributes] == ["", "", given]:
+            return  # the form of an earlier import
+        inputs[2:] = ["", build.integers(*after)]
         build.node("Resize", *inputs, result=node.result, **node.attributes)
     else:
         _resize_axes(node, before, after, factors, build)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...moves import VIEWS
 from ...source.keep_outputs import drop_unneeded, reads
+from ...traits import VIEWS
 from ..node_builder import Names
 from ..read_onnx import node_title, operator_set
 from ..shapes import constant_tensors

@@ -315,7 +315,7 @@ def test_rows_are_padded_along_the_axes_given(axis: int, mode: str) -> None:
 
 
 REFUSED: dict[str, tuple[Build, str]] = {
-    "fixed rows": (lambda b, v: b.node("Add", v, b.weight(7, 4)), "has a fixed number of rows"),
+    "fixed rows": (lambda b, v: b.node("Add", v, b.weight(7, 4)), "does not have one axis of that length"),
     "two lengths": (lambda b, v: b.node("Add", v, b.node("Slice", v, ints(b, 0), ints(b, 3), ints(b, 0))), "lengths that differ"),
     "the last row": (lambda b, v: b.node("Gather", v, b.constant(np.array(-1)), axis=0), "it takes rows by their number"),
     "backwards": (lambda b, v: b.node("Slice", v, ints(b, -1), ints(b, -9), ints(b, 0), ints(b, -1)), "counts from the end"),
@@ -324,7 +324,7 @@ REFUSED: dict[str, tuple[Build, str]] = {
     "a single row": (lambda b, v: b.node("Squeeze", b.node("Unsqueeze", v, ints(b, 0))), "removes that of a single row"),
     "normalised by its length": (lambda b, v: b.node("LayerNormalization", v, b.weight(7, 4), axis=0), "along the axis of the length"),
     "summed up from the end": (lambda b, v: b.node("CumSum", v, b.constant(np.array(0)), reverse=1), "it adds from the end"),
-    "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "axes that the product does not keep apart"),
+    "two open axes": (lambda b, v: b.node("MatMul", v, b.node("Transpose", v)), "does not have one axis of that length"),
     "elements of fewer rows": (lambda b, v: b.node("GatherElements", b.weight(5, 4), b.node("Unsqueeze", numbers(b, v, 1, 4), ints(b, 1)), axis=1), "more indices than"),
     "elements written in fewer rows": (lambda b, v: b.node("ScatterElements", b.weight(5, 4), b.node("Unsqueeze", numbers(b, v, 1, 4), ints(b, 1)), b.node("Slice", v, ints(b, 0), ints(b, 1), ints(b, 1)), axis=1), "more indices than"),
     "twice": (lambda b, v: b.node("Tile", v, ints(b, 2, 1)), "it repeats rows behind their length"),
