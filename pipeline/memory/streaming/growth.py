@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from ...program import Overlay, Program, Step, Tensor
 from ...program.row_dependence import Follows, group_starts
@@ -70,54 +70,30 @@ def _is_alone(program: Program, tensor: Tensor, axis: int) -> bool:
     return is_turned(tensor.shape, axis) or axis < len(tensor.shape) - 1
 
 
-class _Reader(NamedTuple):
-    """Reader of an operand: how it follows, rows in all and at a time, ticks after the writer's first, ticks between groups.
-
-    `first` says that it runs before the writer at one tick.
-    """
-
-    follows: Follows
-    extent: int
-    group: int
-    offset: int
-    period: int
-    first: bool
-
-
 def _shift(row: int, written: int, writer: Stage, readers: Sequence[Read]) -> int:
     """Return how far the result must begin before the operand, whose `row` has so many bytes; the result's, `written`."""
-    found = set()
+    groups = tuple(group_starts(writer.extent, writer.group))
+    most = 0
     for read in readers:
-        assert read.choice.rows is not None
-        follows, stage = read.choice.rows.follows(read.place), read.stage
+        follows, stage = read.choice.rows and read.choice.rows.follows(read.place), read.stage
         assert follows is not None
-        found.add(
-            _Reader(
-                follows, stage.extent, stage.group, stage.offset - writer.offset, stage.period, stage.step < writer.step
-            )
-        )
-    return max(_ahead(row, written, writer.extent, writer.group, writer.period, each) for each in found)
-
-
-@lru_cache(1 << 14)
-def _ahead(row: int, written: int, extent: int, group: int, period: int, reader: _Reader) -> int:
-    """Return the most bytes, aligned, by which rows written are ahead of rows no longer needed."""
-    most, needed = 0, _first_rows_needed(reader)
-    for number, start in enumerate(group_starts(extent, group)):
-        since = number * period - reader.offset
-        # at one tick, the writer's own read is not over while it writes
-        runs = since // reader.period + 1 if reader.first else -(-since // reader.period)
-        live = needed[min(max(runs, 0), len(needed) - 1)]
-        most = max(most, (start + group) * written - live * row)
+        needed = _first_rows_needed(follows, stage.extent, stage.group)
+        for number, start in enumerate(groups):
+            since = writer.offset + number * writer.period - stage.offset
+            # at one tick, the writer's own read is not over while it writes
+            runs = since // stage.period + 1 if stage.step < writer.step else -(-since // stage.period)
+            live = needed[min(max(runs, 0), len(needed) - 1)]
+            most = max(most, (start + writer.group) * written - live * row)
     return aligned(most, ALIGNMENT)
 
 
-def _first_rows_needed(reader: _Reader) -> list[int]:
+@lru_cache(1 << 12)
+def _first_rows_needed(follows: Follows, extent: int, group: int) -> list[int]:
     """List by run of a reader the first operand row that it or a later run needs; at the end, the rows' number."""
-    least = reader.follows.extent
+    least = follows.extent
     found = [least]
-    for start in reversed(group_starts(reader.extent, reader.group)):
-        least = max(0, min(least, *reader.follows.low[start : start + reader.group]))
+    for start in reversed(group_starts(extent, group)):
+        least = max(0, min(least, *follows.low[start : start + group]))
         found.append(least)
     return found[::-1]
 

@@ -100,12 +100,3 @@ def _lag(program: Program, writer: Stage, read: Read) -> int | None:
 def _layout(shape: Sequence[int], axis: int) -> tuple[int, int, int]:
     """Return the elements before, along and after an axis: rows of equal layouts are at the same bytes."""
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-
-
-def last_uses_of(program: Program) -> dict[int, int]:
-    """Return by buffer the last step that reads or writes it; the number after the last for what the caller needs."""
-    found: dict[int, int] = {}
-    for number, step in enumerate(program.steps):
-        for buffer in program.buffers_of(step.reads + step.writes):
-            found[buffer] = number
-    return found | dict.fromkeys(program.output_buffers(), len(program.steps))

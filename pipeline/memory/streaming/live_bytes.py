@@ -10,6 +10,22 @@ from ...program import Program
 from ..liveness import aligned
 
 
+def births_and_deaths(program: Program) -> tuple[list[int], list[int]]:
+    """Return the first step of each buffer, and the one after its last.
+
+    Inputs are alive before the first step, outputs after the last.
+    """
+    births, deaths = [len(program.steps)] * len(program.buffers), [0] * len(program.buffers)
+    for number, step in enumerate(program.steps):
+        for buffer in program.buffers_of(step.reads + step.writes):
+            births[buffer], deaths[buffer] = min(births[buffer], number), number + 1
+    for buffer in program.input_buffers():
+        births[buffer] = -1
+    for buffer in program.output_buffers():
+        deaths[buffer] = len(program.steps) + 1
+    return births, deaths
+
+
 class AliveBytes:
     """Lifetimes of the buffers of one program, and the bytes alive by them; runs have `longest` steps at most."""
 
@@ -17,24 +33,9 @@ class AliveBytes:
         self.program, self.alignment, self._longest = program, alignment, longest
         self.count = len(program.steps)
         self.sizes = [aligned(buffer.nbytes, alignment) for buffer in program.buffers]
-        self.births, self.deaths = self._lives()
+        self.births, self.deaths = births_and_deaths(program)
         #: by first step: what is known of the regions asked for, and of those to come
         self._known_around: dict[int, tuple[list[tuple[int, int]], Iterator[tuple[int, int]]]] = {}
-
-    def _lives(self) -> tuple[list[int], list[int]]:
-        """Return the first step of each buffer, and the one after its last.
-
-        Inputs are alive before the first step, outputs after the last.
-        """
-        births, deaths = [self.count] * len(self.sizes), [0] * len(self.sizes)
-        for number, step in enumerate(self.program.steps):
-            for buffer in self.program.buffers_of(step.reads + step.writes):
-                births[buffer], deaths[buffer] = min(births[buffer], number), number + 1
-        for buffer in self.program.input_buffers():
-            births[buffer] = -1
-        for buffer in self.program.output_buffers():
-            deaths[buffer] = self.count + 1
-        return births, deaths
 
     @cached_property
     def alone(self) -> list[int]:

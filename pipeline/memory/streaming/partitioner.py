@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from ...program import Program, Splits
-from .in_place import GROWING, IN_PLACE, last_uses_of
+from .in_place import GROWING, IN_PLACE
 from .live_bytes import AliveBytes
 from .region import region_of, replace_operands
 from .region_builder import RegionBuilder, last_needs
 from .region_forms import KnownForms, RegionForms
 
+_T = TypeVar("_T")
 #: most steps of one region
 LONGEST = 256
 
@@ -128,42 +130,36 @@ class Partitioner(AliveBytes):
         if bound > most:
             self.beyond = min(self.beyond, bound)
             return None
-        known, replaces = self._known, bound < around
         for axis in self._axes(first):
-            form = self._form(first, end, axis)
-            if form is None:
+            place = first, end, axis
+            least = self._measured(self._known.least, place, lambda builder: builder.least_bytes)
+            if least is None or bound + least > most:
+                self.beyond = min(self.beyond, math.inf if least is None else bound + least)
                 continue
-            builder = None
-            if form not in known.least:
-                builder = self._grown(first, end, axis)
-                if builder is None:
-                    continue
-                known.least[form] = builder.least_bytes
-            least = bound + known.least[form]
-            if least > most:
-                self.beyond = min(self.beyond, least)
-                continue
-            if form not in known.rings or (replaces and form not in known.in_place):
-                builder = builder or self._grown(first, end, axis)
-                if builder is None:
-                    continue
-                self._measure(builder, form, replaces)
-            over = GROWING if self._growing else IN_PLACE
-            ways = ((known.rings[form], 0), (known.in_place[form] if replaces else None, over))
-            for nbytes, in_place in ways:
-                if nbytes is not None:
-                    if around + nbytes <= most:
-                        return StreamedSteps(first, end - 1, axis, 1, around + nbytes, in_place)
-                    self.beyond = min(self.beyond, around + nbytes)
+            for nbytes, in_place in self._measured(self._known.ways, place, self._ways) or ():
+                if around + nbytes <= most:
+                    return StreamedSteps(first, end - 1, axis, 1, around + nbytes, in_place)
+                self.beyond = min(self.beyond, around + nbytes)
         return None
 
-    def _measure(self, builder: RegionBuilder, form: int, replaces: bool) -> None:
-        """Keep the bytes of a region by its form, also with a result in place of operands if it `replaces` any."""
-        known, found = self._known, region_of(builder)
-        known.rings[form] = found.nbytes(self.program, self.alignment) if found else None
-        if replaces:
-            over = found and replace_operands(builder, found, self._last_uses, self._growing)
-            known.in_place[form] = over.nbytes(self.program, self.alignment) if over else None
+    def _measured(
+        self, known: dict[int, _T], place: tuple[int, int, int], measure: Callable[[RegionBuilder], _T]
+    ) -> _T | None:
+        """Return what is measured of a region, once for its form; None if its steps cannot run as one."""
+        form = self._form(*place)
+        if form is not None and form not in known:
+            builder = self._grown(*place)
+            if builder is None:
+                return None
+            known[form] = measure(builder)
+        return None if form is None else known[form]
+
+    def _ways(self, builder: RegionBuilder) -> list[tuple[int, int]]:
+        """List the bytes of a region, without and with a result in place of operands, as far as there is one."""
+        apart = region_of(builder)
+        over = replace_operands(builder, apart, self.deaths, self._growing) if apart is not None else None
+        ways = (apart, 0), (over, GROWING if self._growing else IN_PLACE)
+        return [(found.nbytes(self.program, self.alignment), way) for found, way in ways if found is not None]
 
     @cached_property
     def forms(self) -> RegionForms:
@@ -183,10 +179,6 @@ class Partitioner(AliveBytes):
                 return None
             chain.append(form)
         return chain[end - first]
-
-    @cached_property
-    def _last_uses(self) -> dict[int, int]:
-        return last_uses_of(self.program)
 
     def _axes(self, first: int) -> list[int]:
         """List the axes to stream along, the fastest first.

@@ -20,7 +20,8 @@ from dataclasses import dataclass, replace
 
 from ...program import Program, Splits
 from ..liveness import ALIGNMENT, aligned
-from .in_place import GROWING, Replacement, last_uses_of, replacements
+from .in_place import GROWING, Replacement, replacements
+from .live_bytes import births_and_deaths
 from .region_builder import Pace, RegionBuilder, last_needs
 from .slots import FreshRows, assign_slots
 from .stage import Read, Stage, StageResult
@@ -93,21 +94,21 @@ def region(
         return None  # rows would be computed again from operands that are overwritten
     if not in_place or found is None:
         return found
-    return replace_operands(builder, found, last_uses_of(program), in_place == GROWING)
+    return replace_operands(builder, found, births_and_deaths(program)[1], in_place == GROWING)
 
 
 def replace_operands(
-    builder: RegionBuilder, found: Region, last_uses: Mapping[int, int], growing: bool = False
+    builder: RegionBuilder, found: Region, deaths: Sequence[int], growing: bool = False
 ) -> Region | None:
     """Return the region with the result in place of operands that saves most; None if none saves anything.
 
-    `last_uses` are those of `last_uses_of`. With `growing`, the result may grow over an operand of another size.
+    `deaths` are those of `births_and_deaths`. With `growing`, the result may grow over an operand of another size.
     """
     program, stages = builder.program, {stage.step: stage for stage in found.stages}
     dying = [
         [Read(builder.choices[n], stages[n], place, program.steps[n].reads[place]) for n, place in reads]
         for buffer, reads in builder.read_outside.items()
-        if last_uses[buffer] <= builder.last
+        if deaths[buffer] <= builder.last + 1
     ]
     written = [(program.steps[stage.step].writes[0], stage) for stage in found.stages if stage.operand is None]
     results = [StageResult(tensor, stage) for tensor, stage in written if tensor in found.results] if dying else []

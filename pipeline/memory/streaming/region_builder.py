@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...program import Program, Rows, Splits, Step
-from .row_rates import Rate, RowRates, reduce_rate
 
+#: rows of a tensor per row of the first result, as numerator and denominator without a common divisor
+Rate = tuple[int, int]
 #: most steps of branches that wait to be joined
 BRANCH = 8
 
@@ -87,7 +88,8 @@ class RegionBuilder:
         #: per step with a role, the rows it needs of tensors made here, one row at a time
         self.paces: dict[int, tuple[Pace, ...]] = {}
         self._rates: dict[int, Rate] = {}
-        self._clock = RowRates()
+        #: ticks between two rows of each rate; empty once there is another rate
+        self._periods: dict[Rate, int] = {}
         self.waiting: list[int] = []
         #: by tensor read here: bytes of the rows a reader needs at once but one, and of one; these of all, and the largest row
         self._least: dict[int, tuple[int, int]] = {}
@@ -148,7 +150,7 @@ class RegionBuilder:
             return False
         self.waiting.remove(number)
         self.choices[number] = choice
-        self.paces[number] = paces = tuple(self._needed(choice, 1))
+        self.paces[number] = paces = self.needs(choice, 1)
         for pace in paces:
             tensor = self.program.tensors[pace.tensor]
             extent = tensor.shape[self._axes[pace.tensor]]
@@ -170,10 +172,10 @@ class RegionBuilder:
         for pace in paces:
             if result not in self._rates and pace.tensor in self._rates:
                 over, under = self._rates[pace.tensor]
-                self._rate(result, reduce_rate(over * pace.runs, under * pace.rises))
+                self._rate(result, _reduce(over * pace.runs, under * pace.rises))
         for pace in paces:
             over, under = self._rates[result]
-            if not self._rate(pace.tensor, reduce_rate(over * pace.rises, under * pace.runs)):
+            if not self._rate(pace.tensor, _reduce(over * pace.rises, under * pace.runs)):
                 return False
         return True
 
@@ -182,7 +184,7 @@ class RegionBuilder:
         known = self._rates.get(tensor)
         if known is None:
             self._rates[tensor] = rate
-            self._clock.add(rate)
+            self._periods = {}
         return known is None or known == rate
 
     def needs(self, choice: StepSplit, group: int) -> tuple[Pace, ...]:
@@ -190,20 +192,18 @@ class RegionBuilder:
 
         Further steps do not change them.
         """
-        return tuple(self._needed(choice, group))
-
-    def _needed(self, choice: StepSplit, group: int) -> Iterator[Pace]:
         step = self.program.steps[choice.step]
         if choice.rows is None:
             assert choice.operand is not None
-            yield Pace(step.reads[choice.operand], 1, 1, 0, 1)
-            return
+            return (Pace(step.reads[choice.operand], 1, 1, 0, 1),)
+        found = []
         for operand, follows in choice.rows.operands:
             if step.reads[operand] in self._made:
                 slope, low, high = follows.pace(group)
                 if group == 1 and choice.taps is not None:
                     low = high - choice.taps.width
-                yield Pace(step.reads[operand], slope.numerator, slope.denominator, low, high)
+                found.append(Pace(step.reads[operand], slope.numerator, slope.denominator, low, high))
+        return tuple(found)
 
     def _taps(self, step: Step, rows: Rows) -> RowTaps | None:
         """Return how a step accumulates its rows; None if it takes them at once, which needs no more memory."""
@@ -272,5 +272,17 @@ class RegionBuilder:
         return StepSplit(number, axis, self.program.tensors[tensor].shape[axis], operand=operand)
 
     def period(self, tensor: int) -> int:
-        """Return the ticks between two groups of a tensor's rows."""
-        return self._clock.period(self._rates[tensor])
+        """Return the ticks between two groups of a tensor's rows: whole numbers for all, without a common divisor."""
+        if not self._periods:
+            rates = set(self._rates.values())
+            unit = math.lcm(*(over for over, _ in rates))
+            ticks = {(over, under): unit // over * under for over, under in rates}
+            common = math.gcd(*ticks.values())
+            self._periods = {rate: each // common for rate, each in ticks.items()}
+        return self._periods[self._rates[tensor]]
+
+
+def _reduce(over: int, under: int) -> Rate:
+    """Return a rate without a common divisor."""
+    common = math.gcd(over, under)
+    return over // common, under // common

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...program import Program, Splits, Step
-from .in_place import last_uses_of
+from .live_bytes import births_and_deaths
 from .region_builder import last_needs, may_stream
 
 #: most numbers in use: more are forgotten, so that memory is bounded
@@ -26,21 +26,21 @@ MOST = 1_000_000
 class KnownForms:
     """Bytes of regions by the number of their form, for one alignment; for several programs.
 
-    `least` are lower bounds on the rings. A form that is `ended` cannot run as one, however it grows.
+    `least` are lower bounds on the rings. `ways` are bytes, each with the way in which a result is in place. A form that is
+    `ended` cannot run as one, however it grows.
     """
 
     def __init__(self, alignment: int):
         self.alignment = alignment
         self.least: dict[int, int] = {}
-        self.rings: dict[int, int | None] = {}
-        self.in_place: dict[int, int | None] = {}
+        self.ways: dict[int, list[tuple[int, int]]] = {}
         self.ended: set[int] = set()
         self._numbers: dict[Any, int] = {}
 
     def forget(self) -> None:
         """Forget all if there are too many forms; between programs only, since numbers are given anew."""
         if len(self._numbers) > MOST:
-            for each in (self.least, self.rings, self.in_place, self.ended, self._numbers):
+            for each in (self.least, self.ways, self.ended, self._numbers):
                 each.clear()
 
     def number(self, form: Any) -> int:
@@ -53,7 +53,8 @@ class RegionForms:
 
     def __init__(self, program: Program, splits: Mapping[str, Splits], known: KnownForms):
         self._program, self._splits, self._known = program, splits, known
-        self._needed, self._last_uses, self._given = last_needs(program), last_uses_of(program), program.input_buffers()
+        self._needed, self._given = last_needs(program), program.input_buffers()
+        _, self._deaths = births_and_deaths(program)
         #: by step: all but the distances, and the distances to earlier steps
         self._steps: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
         self._numbers: dict[tuple[int, int], int] = {}
@@ -103,7 +104,7 @@ class RegionForms:
                 continue
             accesses.append((
                 what.shape, what.dtype, what.offset, buffers[what.buffer].nbytes,
-                self._needed.get(tensor, 0) <= number, self._last_uses[what.buffer] <= number,
+                self._needed.get(tensor, 0) <= number, self._deaths[what.buffer] <= number + 1,
                 places.setdefault(("tensor", tensor), len(places)), places.setdefault(("buffer", what.buffer), len(places)),
             ))  # fmt: skip
         free = may_stream(step), self._given.isdisjoint(self._program.buffers_of(step.writes))

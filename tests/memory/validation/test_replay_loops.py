@@ -9,7 +9,8 @@ import pytest
 
 from passfit.errors import PlanError
 from passfit.memory import ALIGNMENT, plan_arena, share, validate_plan
-from passfit.program import Loop, Overlay, Program, Tensor
+from passfit.program import Buffer, Guard, Loop, Overlay, Program, Step, Tensor
+from passfit.program.workspaces import add_workspaces
 
 from ..loops import SLICE, copied_state, in_rows, planned, recurrence
 
@@ -124,3 +125,31 @@ def test_a_maker_writes_over_the_state_it_reads_only_where_allowed():
 
     with pytest.raises(PlanError, match=r"\(f\) of loop 'loop' in trip 0 writes 'h' over 'h', which it still reads"):
         validate_plan(_changed(program, forbidden), plan_arena(program), ALIGNMENT)
+
+
+def test_a_value_of_the_first_trip_is_not_overwritten_before_a_later_trip_reads_it():
+    loop = recurrence().steps[0]
+    copy, f, g, k = loop.body.steps
+    once, late = len(loop.body.tensors), len(loop.body.tensors) + 1
+    steps = (
+        copy,
+        Step("once", (0,), (once,), guard=Guard()),
+        replace(f, reads=(*f.reads, once)),
+        g,
+        Step("late", g.writes, (late,)),
+        replace(k, reads=(late,)),
+    )
+    tensors = (*loop.body.tensors, *(Tensor((SLICE,), "uint8", buffer=5 + n) for n in range(2)))
+    buffers = (*loop.body.buffers, Buffer("once", SLICE), Buffer("late", SLICE))
+    together = _body(loop, steps=steps, tensors=tensors, buffers=buffers)
+
+    def placed(*offsets: int) -> Program:
+        nbytes = max(offsets) + SLICE
+        return add_workspaces(_changed(recurrence(), lambda _: replace(together, offsets=offsets)), {"loop": [nbytes]})
+
+    apart = placed(0, 0, 0, 0, 0, SLICE, 2 * SLICE)
+    validate_plan(apart, plan_arena(apart), ALIGNMENT)
+    # apart within a trip: `once` is read before `late` is written
+    wrong = placed(0, 0, 0, 0, 0, SLICE, SLICE)
+    with pytest.raises(PlanError, match="in trip 1 reads .* 'once', after tensor 7 is written there"):
+        validate_plan(wrong, plan_arena(wrong), ALIGNMENT)
