@@ -96,7 +96,24 @@ def _cases() -> list[NodeCase]:
         for dtype, zero in (("int4", 1), ("uint4", 7))
         for axis, scale in ((1, np.float32(0.2)), (0, np.float32([0.1, 0.2, 0.3, 0.7])))
     ]
-    return [*map(_rounded, FLOATS), *limited, *whole, *between, *_divided()]
+    return [*map(_rounded, FLOATS), *limited, *whole, *between, *_divided(), _transposed()]
+
+
+def _transposed() -> NodeCase:
+    """Return a transposed convolution of groups, rounded to bfloat16: of whole numbers, so that its sums are exact."""
+    x, weights = (RNG.integers(-4, 5, size).astype(np.float32) for size in ((1, 4, 6, 6), (4, 2, 3, 3)))
+    nodes = [
+        node("ConvTranspose", ["x", "w"], ["p"], strides=[2, 2], group=2),
+        node("Mul", ["p", "c"], ["m"]),
+        node("Cast", ["m"], ["n"], to=TensorProto.BFLOAT16),
+        node("Cast", ["n"], ["y"], to=TensorProto.FLOAT),
+    ]
+    model = _model(nodes, x, {"w": weights, "c": np.float32(1.03125)}, opset=22)
+    (exact,) = run(
+        _model([*nodes[:2], node("Identity", ["m"], ["y"])], x, {"w": weights, "c": np.float32(1.03125)}, 22), {"x": x}
+    )
+    expected = exact.astype(ml_dtypes.bfloat16).astype(np.float32)
+    return NodeCase("ConvTranspose in bfloat16", "ConvTranspose", model, {"x": x}, (expected,), 0, 0)
 
 
 def _divided() -> list[NodeCase]:

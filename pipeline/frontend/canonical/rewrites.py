@@ -22,6 +22,7 @@ from .operators.powers import power
 from .operators.reductions import REDUCTIONS, last_extreme, reduce
 from .operators.resize import resize
 from .operators.reverse_sequence import reverse_sequence
+from .ports.values import elem_type
 
 if TYPE_CHECKING:
     import onnx
@@ -191,8 +192,8 @@ def _top_k(node: NodeView, build: NodeBuilder) -> None:
 
 
 def _quantize_linear(node: NodeView, build: NodeBuilder) -> None:
-    """Drop the precision of the division, which TVM refuses: it is float32 here."""
-    if node.attributes.pop("precision", 0):
+    """Drop the precision of a division in float32, which TVM refuses as it does others."""
+    if node.attributes.pop("precision", 0) == elem_type("float32"):
         build.many("QuantizeLinear", node.input, node.output, **node.attributes)
 
 

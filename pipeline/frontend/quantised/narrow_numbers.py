@@ -62,6 +62,8 @@ class _Widening:
         if not any(map(self.is_narrow, (*node.input, *node.output))):
             return
         attributes = attributes_of(node)
+        if node.op_type == "QuantizeLinear" and attributes.get("precision", 0) not in (0, elem_type("float32")):
+            refuse(node, "divides in another precision than float32", "Quantise it without `precision`.")
         if any(attribute.HasField("g") for attribute in node.attribute):
             what = "reads or makes numbers of few bits, which only operators without a graph inside do"
             refuse(node, what, "Cast them before and behind it.")

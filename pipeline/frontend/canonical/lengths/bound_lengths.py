@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 #: operators whose data decide the length of their result; TopK is one if its number is an input
 CHOOSES = frozenset({"Compress", "NonMaxSuppression", "NonZero", "Unique"})
 _LENGTH = "_length"
+#: bound at most of a number: rows are numbered, 128 MiB of them
+_MOST = 1 << 24
 #: elements at most of a constant that is compared with others
 _SMALL = 64
 
@@ -119,16 +121,18 @@ class _Walk:
             self._bound_number(name)
 
     def _bound_number(self, name: str) -> None:
-        """Take a number that the data compute for a length, if it has a bound: below 0 it is 0."""
+        """Take a number that the data compute for a length, if it has a bound. Raises ModelError for one of no use."""
         shape = self.graph.shape(name)
         if name not in self.bounds or name in self.graph.held or shape is None or math.prod(shape) != 1:
             return
         if self.graph.dtype(name) != np.int64:
             return
         build, bound = NodeBuilder(f"{name}{_LENGTH}", self.graph.names), self.bounds[name]
-        number = build.node("Reshape", name, build.integers(1))
-        length = build.node("Max", build.node("Min", number, build.integers(bound)), build.integers(0))
-        self.graph.held[name] = np.full(shape, Extent(length, bound), dtype=object)
+        if bound > _MOST:
+            raise ModelError(f"The bound of '{name}' is {bound}; {_MOST} is the most.", "Give a smaller one (--bound).")
+        number = build.node("Min", build.node("Reshape", name, build.integers(1)), build.integers(bound))
+        length = build.node("Max", number, build.integers(0))
+        self.graph.held[name] = np.full(shape, Extent(length, bound, number=number), dtype=object)
         self.chosen.append(name)
         self._emit(build)
 

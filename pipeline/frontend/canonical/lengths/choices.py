@@ -142,6 +142,7 @@ def _top(reader: Reader, bound_of: BoundOf) -> list[Chosen]:
     copied.input[1] = build.integers(bound)
     copied.output[:] = [build.names.new(f"{build.stem}/top_{place}") for place in range(2)]
     length = build.node("Min", build.node("Reshape", reader.input[1], build.integers(1)), build.integers(bound))
+    length = build.node("Max", length, build.integers(0))
     sizes = (*shape[:axis], bound, *shape[axis + 1 :])
     kinds = reader.dtype(0), np.dtype(np.int64)
     return [Chosen(name, axis, length, sizes, kind, zero=False) for name, kind in zip(copied.output, kinds)]

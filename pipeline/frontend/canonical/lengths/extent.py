@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..graph_context import Context
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Size `scale` × length + `offset`; `length` names its value, int64 [1], which is at most `bound`."""
+    """Size `scale` × length + `offset`; `length` names its value, int64 [1], which is at most `bound`.
+
+    It may be that of a `number`, int64 [1] too, which may be below 0: a size is `scale` × number + `offset` then.
+    """
 
     length: str
     bound: int
     scale: int = 1
     offset: int = 0
+    number: str = ""
 
     @property
     def largest(self) -> int:
@@ -29,17 +38,17 @@ class Extent:
 
     def __add__(self, other: int | Extent) -> int | Extent:
         if not isinstance(other, Extent):
-            return Extent(self.length, self.bound, self.scale, self.offset + int(other))
+            return replace(self, offset=self.offset + int(other))
         if other.length != self.length:
             raise TypeError("two lengths")
         scale, offset = self.scale + other.scale, self.offset + other.offset
-        return Extent(self.length, self.bound, scale, offset) if scale else offset
+        return replace(self, scale=scale, offset=offset) if scale else offset
 
     def __mul__(self, other: int) -> int | Extent:
         if isinstance(other, Extent):
             raise TypeError("a product of lengths")
         scale = self.scale * int(other)
-        return Extent(self.length, self.bound, scale, self.offset * int(other)) if scale else 0
+        return replace(self, scale=scale, offset=self.offset * int(other)) if scale else 0
 
     def __neg__(self) -> int | Extent:
         return self * -1
@@ -135,3 +144,35 @@ def compute_sizes(operator: str, operands: Sequence[Sizes], attributes: dict[str
         return None if compute is None else np.asarray(compute(*operands), dtype=object)
     except (IndexError, TypeError, ValueError):
         return None
+
+
+#: operands that are shapes, by operator
+SHAPED = {
+    "ConstantOfShape": (0,), "Expand": (1,), "Loop": (0,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "Tile": (1,), "TopK": (1,),
+}  # fmt: skip
+#: operators that leave one number as it is
+_KEEP = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
+def deciding_number(node: onnx.NodeProto, context: Context, names: Container[str]) -> str:
+    """Return the int64 number, one of `names`, that the data compute for the shape of a node's result; "" for none."""
+    places, makers = SHAPED.get(node.op_type, ()), context.producers
+    found = (_number_behind(name, context, names) for place, name in enumerate(node.input) if place in places)
+    before = (
+        deciding_number(makers[name], context, names)
+        for name in node.input
+        if name in makers and context.shape(name) is None
+    )
+    return next(filter(None, (*found, *before)), "")
+
+
+def _number_behind(name: str, context: Context, names: Container[str]) -> str:
+    node = context.producers.get(name)
+    if node is None or context.constant(name) is not None:
+        return ""
+    if context.shape(name) not in ((), (1,)):
+        # exporters write the shape of an Expand as Where(shape == -1, 1, shape)
+        parts = node.input if node.op_type == "Concat" else node.input[1:] if node.op_type == "Where" else ()
+        return next(filter(None, (_number_behind(part, context, names) for part in parts)), "")
+    moved = _number_behind(node.input[0], context, names) if node.op_type in _KEEP else ""
+    return moved or (name if name in names and context.dtype(name) == np.int64 else "")

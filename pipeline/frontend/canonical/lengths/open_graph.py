@@ -16,7 +16,7 @@ from ..node_builder import NodeBuilder, attributes_of
 from ..read_onnx import refuse
 from ..shapes import inference_failures
 from .choose import Chosen, choose_places
-from .extent import Extent, Sizes, at_bound, compute_sizes, is_open
+from .extent import SHAPED, Extent, Sizes, at_bound, compute_sizes, deciding_number, is_open
 
 if TYPE_CHECKING:
     import onnx
@@ -101,8 +101,8 @@ class OpenGraph(Context):
         return extent
 
     def length_of(self, build: NodeBuilder, extent: Extent) -> str:
-        """Build the length that an extent is."""
-        length = extent.length
+        """Build the length that an extent is, at least 0."""
+        length = extent.length if not extent.offset else extent.number or extent.length
         if extent.scale != 1:
             length = self.length(build, "times", length, extent.scale)
         return self.length(build, "plus", length, extent.offset) if extent.offset else length
@@ -112,19 +112,20 @@ class OpenGraph(Context):
 
         As in ONNX, an end below 0 counts from the back.
         """
-        ends = [end.scale * length + end.offset for length in range(end.bound + 1)]
-        bound = max(min(each, size) if each >= 0 else max(0, each + size) for each in ends)
-        if end.offset >= 0:
+        last = min(end.bound, (-end.offset - 1) // end.scale)  # of those that count from the back
+        bound = max(0, min(end.largest, size), size + end.scale * last + end.offset if last >= 0 else 0)
+        if end.offset >= 0 and not end.number:
             length = self.length_of(build, end)
             return (self.length(build, "min", length, size) if end.largest > size else length), bound
         key = ("before", end, size)
         if key not in self.lengths:
-            length = self.length(build, "times", end.length, end.scale) if end.scale != 1 else end.length
+            length = end.number or end.length
+            length = self.length(build, "times", length, end.scale) if end.scale != 1 else length
             place, extent = build.node("Add", length, build.integers(end.offset)), build.integers(size)
             zero = build.integers(0)
             counted = build.node("Where", build.node("Less", place, zero), build.node("Add", place, extent), place)
             self.lengths[key] = build.node("Max", build.node("Min", counted, extent), zero)
-        return self.lengths[key], bound
+        return self.lengths[key], size if end.number else bound
 
     def extent_of(self, extent: Open) -> Extent:
         """Return the size of an open axis: a multiple of the length that it was made of."""
@@ -242,7 +243,11 @@ class Reader(NodeView):
         """Return the shape of a value, with the bounds of its lengths."""
         found = super().shape(value)
         if found is None:
-            self.refuse(f"the shape of '{self.name(value)}' is not known")
+            name = self.name(value)
+            made = self.graph.producers.get(name)
+            number = "" if made is None else deciding_number(made, self.graph, self.graph.producers)
+            hint = f"Give '{number}' a bound (--bound {number}=N)." if number and number not in self.graph.held else ""
+            self.refuse(f"the shape of '{name}' is not known", hint)
         return found
 
     def held(self, place: int) -> Sizes:
@@ -290,41 +295,16 @@ class Reader(NodeView):
         value = name or self.input[place]
         return mask(self.build, value, extent, len(self.shape(place)), self.dtype(place), fill)
 
-    def refuse(self, why: str) -> NoReturn:
+    def refuse(self, why: str, hint: str = "") -> NoReturn:
         """Raise the ModelError of a node that cannot read a value of open length."""
         read = [name for name in self.input if name in self.graph.extents or name in self.graph.held]
         what = f"reads '{', '.join(read)}'" if read else "makes a result"
         what = f"{what}, whose length the data decide: {why}"
-        refuse(self.proto, what, "Cut the model before it (--output), and compute the rest on the host.")
+        refuse(self.proto, what, hint or "Cut the model before it (--output), and compute the rest on the host.")
 
 
 #: writes the nodes in the place of one; returns the open extents of its results
 Rule = Callable[[Reader], Sequence["Open | None"]]
-#: operands that are shapes, by operator
-SHAPED = {
-    "ConstantOfShape": (0,), "Expand": (1,), "Loop": (0,), "Pad": (1,), "Range": (0, 1, 2), "Reshape": (1,), "Slice": (1, 2), "Tile": (1,), "TopK": (1,),
-}  # fmt: skip
-
-
-#: operators that leave one number as it is
-_KEEP = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
-
-
-def deciding_number(node: onnx.NodeProto, context: Context) -> str:
-    """Return the int64 number that the data compute for a shape which a node reads; "" for none."""
-    operands = (node.input[place] for place in SHAPED.get(node.op_type, ()) if place < len(node.input))
-    return next(filter(None, (_number_behind(name, context) for name in operands)), "")
-
-
-def _number_behind(name: str, context: Context) -> str:
-    node = context.producers.get(name)
-    if node is None or context.constant(name) is not None:
-        return ""
-    if context.shape(name) not in ((), (1,)):
-        parts = node.input if node.op_type == "Concat" else ()
-        return next(filter(None, (_number_behind(part, context) for part in parts)), "")
-    moved = _number_behind(node.input[0], context) if node.op_type in _KEEP else ""
-    return moved or (name if context.dtype(name) == np.int64 else "")
 
 
 def mask(build: NodeBuilder, value: str, extent: Open, rank: int, dtype: np.dtype, fill: float | np.ndarray = 0) -> str:

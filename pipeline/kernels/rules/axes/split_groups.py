@@ -181,6 +181,8 @@ def _simplified(store: BufferStore, analyzer: sym.Analyzer) -> BufferStore:
     """Simplify the indices and the comparisons of a store."""
 
     def condition(each: LT | LE) -> Expr:
+        if str(each.a.ty.dtype) != "int64":  # of data
+            return each
         return type(each)(*(simplified(analyzer, side) for side in (each.a, each.b)))
 
     return tvm_ffi.structural_map(simplify_indices(store, analyzer), ((LT, LE), condition))
