@@ -43,7 +43,7 @@ from .canonical.empty_tensors import replace_empty_tensors
 from .canonical.folding.fold_constants import fold, refold, sort_nodes
 from .canonical.graph_context import context_of
 from .canonical.lengths.bound_lengths import bound_lengths
-from .canonical.lengths.extent import deciding_number
+from .canonical.lengths.extent import deciding_numbers
 from .canonical.node_form import first_refused, form_of
 from .canonical.operators.pooled_ends import state_pooled_ends
 from .canonical.operators.resize import state_resized_sizes
@@ -179,13 +179,12 @@ def _canonical_nodes(
     model = _without_subgraphs(fold(model), postpone=bound is not None)
     raised = operator_set(model.opset_import) < OLDEST
     model = infer_shapes(raise_opset(model))
-    names = set[str]()
     if bound is not None:
-        names.update(name for node in model.graph.node for name in node.output)
         bounded = bound(model)
         if bounded is not model or any(node.op_type == "Loop" for node in model.graph.node):
             model = infer_shapes(_without_subgraphs(fold(infer_shapes(bounded))))
     model = _sized(model)
+    numbers = {} if bound is None else deciding_numbers(context_of(model))
     refuse_large_tensors(model)  # of lengths now bounded
     for change in (widen_numbers, replace_sequences, keep_integers):
         model = refold(change(model), model)
@@ -195,8 +194,7 @@ def _canonical_nodes(
     refuse_unsupported(model)
     model = infer_shapes(model)
     refuse_large_tensors(model)
-    context = context_of(model)
-    refuse_open_shapes(model, lambda node: deciding_number(node, context, names))
+    refuse_open_shapes(model, numbers)
     refuse_wrong_forms(model)
     name_nodes(model)
     return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -249,10 +249,10 @@ def static_shape(type_: onnx.TypeProto) -> tuple[int, ...] | None:
     return tuple(dim.dim_value for dim in dims)
 
 
-def refuse_open_shapes(model: onnx.ModelProto, number_of: Callable[[onnx.NodeProto], str]) -> None:
+def refuse_open_shapes(model: onnx.ModelProto, numbers: Mapping[str, str]) -> None:
     """Refuse results without a static shape: raise ModelError for the first node, in order.
 
-    `number_of` names the number that decides the shape of a node's result, which may be given a bound.
+    `numbers` are those that decide the shapes of results, by their names, which may be given a bound.
     """
     types = value_types(model.graph)
     for node in model.graph.node:
@@ -262,7 +262,7 @@ def refuse_open_shapes(model: onnx.ModelProto, number_of: Callable[[onnx.NodePro
             if name in types and not types[name].HasField("tensor_type"):
                 refuse(node, f"makes '{name}', which is not a tensor", "Export the model with tensors only.")
             if name not in types or static_shape(types[name]) is None:
-                number = number_of(node)
+                number = numbers.get(name)
                 bound = (
                     f"Give '{number}', on which it depends, a bound (--bound {number}=N), freeze the input"
                     if number

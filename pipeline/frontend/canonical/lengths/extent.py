@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
-    import onnx
-
     from ..graph_context import Context
 
 
@@ -154,25 +152,25 @@ SHAPED = {
 _KEEP = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 
-def deciding_number(node: onnx.NodeProto, context: Context, names: Container[str]) -> str:
-    """Return the int64 number, one of `names`, that the data compute for the shape of a node's result; "" for none."""
-    places, makers = SHAPED.get(node.op_type, ()), context.producers
-    found = (_number_behind(name, context, names) for place, name in enumerate(node.input) if place in places)
-    before = (
-        deciding_number(makers[name], context, names)
-        for name in node.input
-        if name in makers and context.shape(name) is None
-    )
-    return next(filter(None, (*found, *before)), "")
+def deciding_numbers(context: Context) -> dict[str, str]:
+    """Return the int64 numbers that the data compute for shapes which are not known, by the results that have them."""
+    numbers: dict[str, str] = {}
+    for name, node in context.producers.items():
+        if name and context.shape(name) is None:
+            places = SHAPED.get(node.op_type, ())
+            own = (_number_behind(each, context) for place, each in enumerate(node.input) if place in places)
+            before = (numbers.get(each, "") for each in node.input)
+            numbers[name] = next(filter(None, (*own, *before)), "")
+    return numbers
 
 
-def _number_behind(name: str, context: Context, names: Container[str]) -> str:
+def _number_behind(name: str, context: Context) -> str:
     node = context.producers.get(name)
     if node is None or context.constant(name) is not None:
         return ""
     if context.shape(name) not in ((), (1,)):
         # exporters write the shape of an Expand as Where(shape == -1, 1, shape)
         parts = node.input if node.op_type == "Concat" else node.input[1:] if node.op_type == "Where" else ()
-        return next(filter(None, (_number_behind(part, context, names) for part in parts)), "")
-    moved = _number_behind(node.input[0], context, names) if node.op_type in _KEEP else ""
-    return moved or (name if name in names and context.dtype(name) == np.int64 else "")
+        return next(filter(None, (_number_behind(part, context) for part in parts)), "")
+    moved = _number_behind(node.input[0], context) if node.op_type in _KEEP else ""
+    return moved or (name if context.dtype(name) == np.int64 else "")

@@ -16,7 +16,7 @@ from ..node_builder import NodeBuilder, attributes_of
 from ..read_onnx import refuse
 from ..shapes import inference_failures
 from .choose import Chosen, choose_places
-from .extent import SHAPED, Extent, Sizes, at_bound, compute_sizes, deciding_number, is_open
+from .extent import SHAPED, Extent, Sizes, at_bound, compute_sizes, deciding_numbers, is_open
 
 if TYPE_CHECKING:
     import onnx
@@ -244,8 +244,7 @@ class Reader(NodeView):
         found = super().shape(value)
         if found is None:
             name = self.name(value)
-            made = self.graph.producers.get(name)
-            number = "" if made is None else deciding_number(made, self.graph, self.graph.producers)
+            number = deciding_numbers(self.graph).get(name)
             hint = f"Give '{number}' a bound (--bound {number}=N)." if number and number not in self.graph.held else ""
             self.refuse(f"the shape of '{name}' is not known", hint)
         return found
