@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from ...frontend.canonical.read_onnx import operator_set
+from ...frontend.canonical.shapes import without_values
 from ...frontend.source.keep_outputs import reads
 from ...frontend.source.side_files import messages_of, tensors_of
 
@@ -118,7 +119,7 @@ def _dtypes(model: onnx.ModelProto) -> dict[str, np.dtype]:
     """Return the dtype of each narrow float result of the model."""
     import onnx
 
-    inferred = onnx.shape_inference.infer_shapes(model).graph
+    inferred = onnx.shape_inference.infer_shapes(without_values(model)).graph
     values = (*inferred.value_info, *inferred.output)
     types = {value.name: value.type.tensor_type.elem_type for value in values}
     return {name: onnx.helper.tensor_dtype_to_np_dtype(each) for name, each in types.items() if _is_narrow(each)}
