@@ -44,8 +44,8 @@ FIRES = {
         "dead-code-elimination", "decompose-ops-for-inference", "fold-batch-norm", "fold-batchnorm-to-conv2d", "simplify",
     },
     "attention": {
-        "adjust-matmul-order", "canonicalize-bindings", "combine-parallel-products", "fast-math", "fold-scale-axis",
-        "fuse-transpose-matmul", "simplify", "to-mixed-precision",
+        "adjust-matmul-order", "canonicalize-bindings", "combine-parallel-products", "fast-math",
+        "fuse-transpose-matmul", "to-mixed-precision",
     },
     "concat_slice": {"to-mixed-precision"},
     "mlp": {"canonicalize-bindings", "fast-math", "fold-scale-axis", "simplify", "to-mixed-precision"},
