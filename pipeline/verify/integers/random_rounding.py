@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...frontend.canonical.node_builder import Names, NodeBuilder, build_replacements, splice
+from ...frontend.traits import QUANTISES
 from ..reference import Reference
 
 if TYPE_CHECKING:
     import onnx
 
 #: operators whose first result is rounded to integers; all of vendors' QLinear* too
-_ROUNDS = frozenset({"DynamicQuantizeLinear", "QGemm", "QuantizeLinear"})
+_ROUNDS = QUANTISES | {"QGemm"}
 #: operators that round their float operand inside
 _ROUNDS_INSIDE = frozenset({"DynamicQuantizeLSTM", "DynamicQuantizeMatMul"})
 #: as a fraction of the largest operand: a unit of 8 bits with a sign
