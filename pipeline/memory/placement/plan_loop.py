@@ -204,11 +204,9 @@ def _takes_turns(loop: Loop, number: int, operand: _Use, result: _Use) -> bool:
     """Return whether a step reads each element of an operand only to write the one in its place."""
     step = loop.body.steps[number]
     mine, theirs = ({window.tensor for window in use.windows} for use in (operand, result))
-    pairs = [
-        (read, write)
+    return all(
+        Overlay(read, write) in step.in_place
         for read, tensor in enumerate(step.reads)
-        if tensor in mine
         for write, other in enumerate(step.writes)
-        if other in theirs
-    ]
-    return all(Overlay(read, write) in step.in_place for read, write in pairs)
+        if tensor in mine and other in theirs
+    )

@@ -76,28 +76,26 @@ class AliveBytes:
     def _all_around(self, first: int) -> Iterator[tuple[int, int]]:
         """Yield the `bounds_around` of each region from `first`, one per end, up to the longest."""
         across = self._across
-        outside = across[first]
-        older: dict[int, int] = {}
-        for size, death in self._crossing[first]:
-            older[death] = older.get(death, 0) + size
-        kept = outside  # of these, the bytes still alive after the region
+        outside = kept = across[first]  # bytes alive before the region; of these, those still alive after it
         operand = result = 0  # the largest that dies in the region, and the largest written there
         for end in range(first + 1, min(first + self._longest, self.count) + 1):
-            kept -= older.get(end, 0)
-            for size, birth in self._dying[end - 1]:
-                if birth < first and size > operand:
-                    operand = size
+            for size, birth, is_read in self._dying[end - 1]:
+                if birth < first:
+                    kept -= size
+                    operand = max(operand, size * is_read)
             result = max(result, self._written[end - 1])
             yield outside + across[end] - kept, min(operand, result)
 
     @cached_property
-    def _dying(self) -> list[list[tuple[int, int]]]:
-        """Return by step the size and the birth of each buffer that it is the last to read."""
-        reads = [self.program.buffers_of(step.reads) for step in self.program.steps]
-        return [
-            [(self.sizes[each], self.births[each]) for each in buffers if self.deaths[each] == number + 1]
-            for number, buffers in enumerate(reads)
-        ]
+    def _dying(self) -> list[list[tuple[int, int, bool]]]:
+        """Return by step the size and the birth of each buffer that it is the last to use, and whether it reads it."""
+        found: list[list[tuple[int, int, bool]]] = [[] for _ in self.program.steps]
+        for number, step in enumerate(self.program.steps):
+            reads = self.program.buffers_of(step.reads)
+            for buffer in self.program.buffers_of(step.reads + step.writes):
+                if self.deaths[buffer] == number + 1:
+                    found[number].append((self.sizes[buffer], self.births[buffer], buffer in reads))
+        return found
 
     @cached_property
     def _written(self) -> list[int]:
@@ -106,18 +104,14 @@ class AliveBytes:
         return [max((self.sizes[each] for each in buffers if each not in given), default=0) for buffers in writes]
 
     @cached_property
-    def _crossing(self) -> list[list[tuple[int, int]]]:
-        """Return by step the size and the death of each buffer made before it and read after it."""
-        found: list[list[tuple[int, int]]] = [[] for _ in range(self.count + 1)]
-        for size, birth, death in zip(self.sizes, self.births, self.deaths):
-            for step in range(birth + 1, min(death, self.count + 1)):
-                found[step].append((size, death))
-        return found
-
-    @cached_property
     def _across(self) -> list[int]:
-        """Return by step the bytes of the buffers of `_crossing`."""
-        return [sum(size for size, _ in each) for each in self._crossing]
+        """Return by step the bytes of the buffers made before it and used at it or later."""
+        changes = [0] * (self.count + 2)
+        for size, birth, death in zip(self.sizes, self.births, self.deaths):
+            if death > birth + 1:
+                changes[birth + 1] += size
+                changes[death] -= size
+        return list(accumulate(changes))
 
     def _saved(self, number: int) -> int:
         """Return the bytes a step saves by running in place."""
