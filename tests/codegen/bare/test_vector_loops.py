@@ -52,15 +52,16 @@ def test_vectors_are_as_long_as_registers_and_the_rest_stays_a_loop(dtype, exten
     tvm.tirx.transform.VectorizeLoop(True)(IRModule({"main": found.without_attr("target")}))
 
 
-def test_an_operand_may_be_replaced_at_its_own_place_and_shared_by_all_steps():
-    _, found = loop(lambda i, x, y: load(y, i) * load(x, 3))
+@pytest.mark.parametrize("ahead", [0, 1, 5])
+def test_an_operand_may_be_replaced_at_its_own_place_or_ahead_and_shared_by_all_steps(ahead):
+    _, found = loop(lambda i, x, y: load(y, i + ahead) * load(x, 3))
     assert lanes_of(found) == [4]
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        lambda i, x, y: load(y, i + 1), lambda i, x, y: load(y, 0), lambda i, x, y: load(x, 2 * i),
+        lambda i, x, y: load(y, i - 1), lambda i, x, y: load(y, 0), lambda i, x, y: load(x, 2 * i),
         lambda i, x, y: load(x, 20 - i), lambda i, x, y: load(x, i) + i.astype("float32"),
         lambda i, x, y: tirx.if_then_else(i < 4, load(x, i), load(x, 0)),
         lambda i, x, y: tirx.Select(i < 4, load(x, i), load(x, 0)), lambda i, x, y: tirx.log(load(x, i)),
