@@ -17,6 +17,7 @@ from tvm.tirx.compilation_pipeline import get_tir_pipeline, register_tir_pipelin
 
 from ..tir.workspace import flattening_passes
 from .bare.integer_clamps import clamp_as_integers
+from .bare.vector_loops import vectorise_loops
 from .checks.guard_kernel import drop_checks
 from .expand.half_conversions import expand_half_conversions
 from .expand.narrow_results import expand_narrow_results
@@ -42,6 +43,8 @@ def lowering_passes() -> list[tvm.transform.Pass]:
     """Return the passes of TVM's `default_s_tir_pipeline` (0.27) that change kernels of CPUs, up to MakePackedAPI."""
     return [
         *flattening_passes(),
+        _vector_loops,
+        tirx.transform.VectorizeLoop(True),
         s_tir.transform.HoistIfThenElse(),
         tirx.transform.UnrollLoop(),
         s_tir.transform.RenormalizeSplitPattern(),
@@ -56,6 +59,11 @@ def lowering_passes() -> list[tvm.transform.Pass]:
 @tirx.transform.prim_func_pass(opt_level=0)
 def _ready_for_vectors(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
     return ready_for_vectors(drop_checks(function))
+
+
+@tirx.transform.prim_func_pass(opt_level=0)
+def _vector_loops(function: PrimFunc, _module: IRModule, _context: tvm.transform.PassContext) -> PrimFunc:
+    return vectorise_loops(function)
 
 
 @tirx.transform.prim_func_pass(opt_level=0)

@@ -31,7 +31,8 @@ class Machine:
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
     summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
     products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `vmlava` says that
-    one instruction adds up sixteen products of bytes in one int32, as Helium's of that name: its vectors are for integers alone. `rolled`
+    one instruction adds up sixteen products of bytes in one int32, as Helium's of that name: LLVM makes no such vectors by itself, so
+    that `lanes` is 1, and rules write those of `vectors_of`, which `float_vectors` says are for floats too. `rolled`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
     before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
     to tile. `soft_floats` says that floats are computed by functions. Buffers of up to `stack` bytes are on the stack, where LLVM may keep them in registers.
@@ -47,6 +48,7 @@ class Machine:
     quads: bool = False
     dots: bool = False
     vmlava: bool = False
+    float_vectors: bool = False
     rolled: bool = False
     transposes: bool = False
     near: int = 16384
@@ -60,10 +62,16 @@ class Machine:
         """
         return max(self.registers, min(self.registers * min(self.joined, self.lanes // lanes), _UNSPILLED))
 
+    def vectors_of(self, dtype: str) -> Machine:
+        """Return the machine as rules write loops over a dtype: with Helium's vectors, if it has any of it."""
+        if not self.vmlava or dtype not in (_HELIUM if self.float_vectors else _HELIUM[1:]):
+            return self
+        return replace(self, lanes=4 if dtype.endswith("32") else 16, registers=8, by_element=True, compact=False)
+
     @property
     def register_bytes(self) -> int:
         """Return the bytes of registers for a tile that need no workspace."""
-        return min(self.lanes * self.registers * _FLOAT, self.stack)
+        return _HELIUM_BYTES if self.vmlava else min(self.lanes * self.registers * _FLOAT, self.stack)
 
     @property
     def thread_bytes(self) -> int:
@@ -73,6 +81,8 @@ class Machine:
 
 #: 32 registers of one float: with more for a tile, LLVM puts accumulators into memory (counted for mtcnn-rnet on rv64gc)
 _SCALAR = Machine(lanes=1, registers=20)
+#: dtypes of Helium's vectors, that of floats first, and the bytes of its eight registers
+_HELIUM, _HELIUM_BYTES = ("float32", "int32", "int8", "uint8"), 128
 #: RISC-V's LMUL, the vector registers joined into one: fewest instructions of 1, 2 and 4 for five small models
 _JOINED = 4
 
@@ -85,7 +95,8 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
     if architecture in ("riscv32", "thumb"):
         floats = any(re.match(r"\+(f$|fp|vfp)", word) for word in features)
         vmlava = any(word.startswith("+mve") for word in features)
-        return replace(_SCALAR, dots="+dsp" in features, vmlava=vmlava, soft_floats=not floats)
+        vectors = {"vmlava": vmlava, "float_vectors": "+mve.fp" in features}
+        return replace(_SCALAR, dots="+dsp" in features, soft_floats=not floats, **vectors)
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR

@@ -19,7 +19,7 @@ from passfit.targets import Machine, get_target
         ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
         ("visionfive2", Machine(1, 20)),
         ("mps2-an386", Machine(1, 20, compact=True, dots=True)),
-        ("mps3-an547", Machine(1, 20, compact=True, dots=True, vmlava=True)),
+        ("mps3-an547", Machine(1, 20, compact=True, dots=True, vmlava=True, float_vectors=True)),
         ("stm32u585", Machine(1, 20, compact=True, dots=True)),
         ("rv32-virt", Machine(1, 20, compact=True, soft_floats=True)),
         ("rp2040", Machine(1, 20, compact=True, soft_floats=True)),
@@ -47,6 +47,20 @@ def test_vnni_is_a_feature_or_a_processors_beside_pairs(cpu, features, dots):
 @pytest.mark.parametrize(("features", "vmlava"), [(("+mve",), True), (("-mve.fp", "-mve"), False), ((), False)])
 def test_vectors_of_bytes_are_a_feature(features, vmlava):
     assert replace(get_target("mps3-an547"), features=("+dsp", *features)).machine.vmlava is vmlava
+
+
+@pytest.mark.parametrize(
+    ("features", "lanes"),
+    [
+        (("+mve.fp",), {"float32": 4, "int32": 4, "int8": 16, "uint8": 16, "float16": 1, "int64": 1}),
+        (("+mve",), {"float32": 1, "int32": 4, "int8": 16, "uint8": 16}),
+        ((), {"float32": 1, "int32": 1, "int8": 1}),
+    ],
+)
+def test_rules_write_vectors_of_the_dtypes_that_a_core_has(features, lanes):
+    machine = replace(get_target("mps3-an547"), features=("+dsp", *features)).machine
+    assert {dtype: machine.vectors_of(dtype).lanes for dtype in lanes} == lanes
+    assert machine.vectors_of("float16") is machine
 
 
 @pytest.mark.parametrize("machine", [Machine(16, 32), Machine(32, 8), Machine(64, 8), Machine(8, 16)])

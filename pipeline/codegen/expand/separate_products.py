@@ -9,11 +9,12 @@ and not for terms of a sum over weights, whose order differs from target to targ
 from __future__ import annotations
 
 from tvm import tirx
-from tvm.ir import Expr, Var
+from tvm.ir import Call, Expr, Var
 from tvm.tirx import BufferStore, PrimFunc
 
 from ...tir.expressions import collect, map_body
 from ...tir.switches import switchable
+from ..bare.helium import has_vectors
 from .shuffle import constant
 
 #: the least finite float32
@@ -34,8 +35,11 @@ def separate_products(kernel: PrimFunc) -> PrimFunc:
         dtype = str(product.ty.dtype)
         if not dtype.startswith("float32") or not (every or _is_dequantised(product)):
             return product
+        if helium and dtype != "float32":  # a maximum is three instructions there
+            return _fenced(product)
         return tirx.max(product, tirx.const(_LEAST, dtype))
 
+    helium = has_vectors(kernel, floats=True)
     sums = set() if every else _sums(kernel)
 
     def restore_in_sums(store: BufferStore) -> BufferStore:
@@ -74,7 +78,18 @@ def _restore(expr: Expr) -> Expr:
 
 
 def _inner(expr: Expr) -> Expr:
-    """Return the product within a maximum made here, else the expression."""
+    """Return the product within a maximum or a fence made here, else the expression."""
+    if getattr(getattr(expr, "op", None), "name", "") == "tirx.call_llvm_pure_intrin" and _is_fence(expr):
+        return expr.args[1]
     if isinstance(expr, tirx.Max) and isinstance(expr.a, tirx.Mul) and constant(expr.b) == _LEAST:
         return expr.a
     return expr
+
+
+def _is_fence(call: Call) -> bool:
+    return int(call.args[0]) == int(_fenced(tirx.const(0, "float32")).args[0])
+
+
+def _fenced(value: Expr) -> Call:
+    kind = f"v{value.ty.dtype.lanes}f32" if value.ty.dtype.lanes > 1 else "f32"
+    return tirx.call_llvm_pure_intrin(str(value.ty.dtype), f"llvm.arithmetic.fence.{kind}", value)

@@ -141,7 +141,7 @@ def _finished(kernel: PrimFunc, rows: RowKernel | None, placed: int | None, mach
     """Bind a scheduled kernel to its rows, and give it its workspace."""
     if rows is not None:
         kernel = rows.bind(kernel)
-        if rows.groups and not machine.compact:
+        if rows.groups and (machine.vmlava or not machine.compact):
             kernel = split_taps(kernel)
     return kernel if placed is None else add_workspace_parameter(kernel, placed, machine.register_bytes)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from tvm.s_tir import SBlock
-from tvm.tirx import PrimFunc
+from tvm.tirx import BufferStore, PrimFunc
 
 from ...frontend.relax.loop_kernel import ITERATIONS
 from ...targets import Machine
@@ -25,6 +25,7 @@ from ..rules.forms.narrow_sums import narrow_sums
 from ..rules.forms.scales_last import scales_last
 from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
+from ..rules.integer.micro_kernel import MicroKernel
 from ..rules.integer.rows import ROWS
 from ..rules.nt_matmul import nt_matmul
 from ..rules.parallel_loops import has_parallel_loop, parallelise_loops
@@ -175,15 +176,27 @@ def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machin
 
 def _fast(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the rules' schedules with a small workspace, up to the first in registers."""
+    unit = unit_of(kernel, machine)
     for rule in RULES if _reduces(kernel) else ():  # each of them looks for a reduction
         if not is_on(rule.__name__):
             continue
-        for found in rule(kernel, repackable, machine):
+        own = machine if isinstance(rule, MicroKernel) else unit
+        for found in rule(kernel, repackable, own):
             workspace = workspace_bytes(found.kernel) if found.workspace is None else found.workspace
             if workspace <= RULE_WORKSPACE:
                 yield Schedule(found.kernel, workspace, found.repacks, speed=found.speed)
-            if workspace <= machine.register_bytes:
+            if workspace <= own.register_bytes:
                 return
+
+
+def unit_of(kernel: PrimFunc, machine: Machine) -> Machine:
+    """Return the machine as the sums of a kernel see it, if all are of one dtype."""
+    sums = {
+        str(block.body.value.ty.dtype) if isinstance(block.body, BufferStore) else ""
+        for block in collect(kernel.body, SBlock)
+        if block.init is not None
+    }
+    return machine.vectors_of(sums.pop()) if len(sums) == 1 else machine
 
 
 @lru_cache(1 << 12)
