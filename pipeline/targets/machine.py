@@ -26,15 +26,15 @@ class Machine:
     registers of 4 lanes, two make one of 8. `threads` run a loop.
 
     `by_element` says that a vector is multiplied by an element of another, or by a scalar, as NEON and RISC-V do: a
-    scalar needs no vector of its own. `joined` registers form one such vector if the processor joins them itself, so
-    that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pairs` says that one instruction adds up
-    the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `quads` says that products of eight bytes are
-    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` that one instruction adds up four
-    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pairs`, where one factor is unsigned; without vectors, two instructions, as smlad. `vmlava` says that
+    scalar needs no vector of its own. `lmul` registers form one such vector if the processor joins them itself, so
+    that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pmaddwd` says that one instruction adds up
+    the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `smull_sadalp` says that products of eight bytes are
+    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `int8_dot` that one instruction adds up four
+    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pmaddwd`, where one factor is unsigned; without vectors, two instructions, as smlad. `vmlava` says that
     one instruction adds up sixteen products of bytes in one int32, as Helium's of that name: LLVM makes no such vectors by itself, so
-    that `lanes` is 1, and rules write those of `vectors_of`, which `float_vectors` says are for floats too. `rolled`
+    that `lanes` is 1, and rules write those of `vectors_of`, which `float_vectors` says are for floats too. `keep_tap_loops`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
-    before they are stored (see codegen/expand/transposed_stores.py). `near` bytes of vectors stay in the nearest cache from tile
+    before they are stored (see codegen/expand/transposed_stores.py). `l1_bytes` bytes of vectors stay in the nearest cache from tile
     to tile. `soft_floats` says that floats are computed by functions. Buffers of up to `stack` bytes are on the stack, where LLVM may keep them in registers.
     """
 
@@ -42,16 +42,16 @@ class Machine:
     registers: int = 16
     threads: int = 1
     by_element: bool = False
-    joined: int = 1
+    lmul: int = 1
     compact: bool = False
-    pairs: bool = False
-    quads: bool = False
-    dots: bool = False
+    pmaddwd: bool = False
+    smull_sadalp: bool = False
+    int8_dot: bool = False
     vmlava: bool = False
     float_vectors: bool = False
-    rolled: bool = False
+    keep_tap_loops: bool = False
     transposes: bool = False
-    near: int = 16384
+    l1_bytes: int = 16384
     stack: int = _STACK
     soft_floats: bool = False
 
@@ -60,7 +60,7 @@ class Machine:
 
         Short vectors get no more than LLVM keeps out of memory.
         """
-        return max(self.registers, min(self.registers * min(self.joined, self.lanes // lanes), _UNSPILLED))
+        return max(self.registers, min(self.registers * min(self.lmul, self.lanes // lanes), _UNSPILLED))
 
     def vectors_of(self, dtype: str) -> Machine:
         """Return the machine as rules write loops over a dtype: with Helium's vectors, if it has any of it."""
@@ -96,15 +96,15 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
         floats = any(re.match(r"\+(f$|fp|vfp)", word) for word in features)
         vmlava = any(word.startswith("+mve") for word in features)
         vectors = {"vmlava": vmlava, "float_vectors": "+mve.fp" in features}
-        return replace(_SCALAR, dots="+dsp" in features, soft_floats=not floats, **vectors)
+        return replace(_SCALAR, int8_dot="+dsp" in features, soft_floats=not floats, **vectors)
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
-        return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, joined=_JOINED) if bits else _SCALAR
+        return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, lmul=_JOINED) if bits else _SCALAR
     if architecture == "arm":
-        return Machine(lanes=4, registers=16, by_element=True, quads=True) if "+neon" in features else _SCALAR
+        return Machine(lanes=4, registers=16, by_element=True, smull_sadalp=True) if "+neon" in features else _SCALAR
     if architecture == "aarch64":
-        return Machine(by_element=True, quads=True, dots="+dotprod" in features)
-    return Machine(rolled=architecture == "x86_64", transposes=architecture == "x86_64")
+        return Machine(by_element=True, smull_sadalp=True, int8_dot="+dotprod" in features)
+    return Machine(keep_tap_loops=architecture == "x86_64", transposes=architecture == "x86_64")
 
 
 def riscv_vector_bits(features: tuple[str, ...]) -> int:

@@ -87,9 +87,11 @@ class Target:
         pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
         found = machine_of(self.architecture, self.features)
         if has_avx512(self.architecture, self.cpu, self.features):
-            found = replace(found, lanes=16, registers=WIDE_REGISTERS, rolled=False, near=_WIDE_NEAR, stack=WIDE_STACK)
-        dots = found.dots or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
-        return replace(found, threads=self.threads, compact=self.opt == "size", pairs=pairs, dots=dots)
+            found = replace(
+                found, lanes=16, registers=WIDE_REGISTERS, keep_tap_loops=False, l1_bytes=_WIDE_NEAR, stack=WIDE_STACK
+            )
+        dots = found.int8_dot or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
+        return replace(found, threads=self.threads, compact=self.opt == "size", pmaddwd=pairs, int8_dot=dots)
 
     @property
     def zig_cpu(self) -> str:

@@ -20,7 +20,7 @@ from passfit.tir.rolled_loops import is_rolled
 from ..kernels.programs import lowered, random_inputs, run, weight
 
 TARGET = get_target("x86-64")
-UNROLLED = replace(TARGET.machine, rolled=False)
+UNROLLED = replace(TARGET.machine, keep_tap_loops=False)
 pytestmark = pytest.mark.tvm
 EPILOGUES = {
     "relu": relax.op.nn.relu,

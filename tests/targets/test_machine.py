@@ -11,19 +11,19 @@ from passfit.targets import Machine, get_target
 @pytest.mark.parametrize(
     ("name", "machine"),
     [
-        ("x86-64", Machine(8, 16, pairs=True, rolled=True, transposes=True)),
-        ("x86-64-v4", Machine(16, 32, near=40960, pairs=True, transposes=True, stack=2048)),
-        ("x86-64-vnni", Machine(16, 32, near=40960, pairs=True, dots=True, transposes=True, stack=2048)),
-        ("rpi4", Machine(8, 16, by_element=True, quads=True)),
-        ("rpi5", Machine(8, 16, by_element=True, quads=True, dots=True)),
-        ("beaglebone", Machine(4, 16, by_element=True, quads=True)),
+        ("x86-64", Machine(8, 16, pmaddwd=True, keep_tap_loops=True, transposes=True)),
+        ("x86-64-v4", Machine(16, 32, l1_bytes=40960, pmaddwd=True, transposes=True, stack=2048)),
+        ("x86-64-vnni", Machine(16, 32, l1_bytes=40960, pmaddwd=True, int8_dot=True, transposes=True, stack=2048)),
+        ("rpi4", Machine(8, 16, by_element=True, smull_sadalp=True)),
+        ("rpi5", Machine(8, 16, by_element=True, smull_sadalp=True, int8_dot=True)),
+        ("beaglebone", Machine(4, 16, by_element=True, smull_sadalp=True)),
         ("visionfive2", Machine(1, 20)),
-        ("mps2-an386", Machine(1, 20, compact=True, dots=True)),
-        ("mps3-an547", Machine(1, 20, compact=True, dots=True, vmlava=True, float_vectors=True)),
-        ("stm32u585", Machine(1, 20, compact=True, dots=True)),
+        ("mps2-an386", Machine(1, 20, compact=True, int8_dot=True)),
+        ("mps3-an547", Machine(1, 20, compact=True, int8_dot=True, vmlava=True, float_vectors=True)),
+        ("stm32u585", Machine(1, 20, compact=True, int8_dot=True)),
         ("rv32-virt", Machine(1, 20, compact=True, soft_floats=True)),
         ("rp2040", Machine(1, 20, compact=True, soft_floats=True)),
-        ("bpi-f3", Machine(32, 8, by_element=True, joined=4)),
+        ("bpi-f3", Machine(32, 8, by_element=True, lmul=4)),
     ],
 )
 def test_vectors_are_those_llvm_may_use(name, machine):
@@ -41,7 +41,7 @@ def test_vectors_are_those_llvm_may_use(name, machine):
     ],
 )
 def test_vnni_is_a_feature_or_a_processors_beside_pairs(cpu, features, dots):
-    assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.dots is dots
+    assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.int8_dot is dots
 
 
 @pytest.mark.parametrize(("features", "vmlava"), [(("+mve",), True), (("-mve.fp", "-mve"), False), ((), False)])
@@ -70,8 +70,8 @@ def test_registers_are_bytes_that_tvm_leaves_on_the_stack(machine):
 
 def test_a_target_with_threads_is_the_same_device():
     one, four = get_target("rpi4"), get_target("rpi4").with_threads(4)
-    assert one.machine == Machine(by_element=True, quads=True)
-    assert four.machine == Machine(threads=4, by_element=True, quads=True)
+    assert one.machine == Machine(by_element=True, smull_sadalp=True)
+    assert four.machine == Machine(threads=4, by_element=True, smull_sadalp=True)
     assert one.with_threads(1) == one and one.machine.thread_bytes == 0
     assert four.machine.thread_bytes == 3 * 16384
     assert four.tvm_config() == one.tvm_config()

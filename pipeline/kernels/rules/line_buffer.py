@@ -119,7 +119,7 @@ class LineBuffer(Plane):
 def line_lanes(width: int, machine: Machine) -> int:
     """Return the lanes of the vectors of a padded line: shorter ones waste less; of joined registers, they take fewer."""
     lanes = machine.lanes
-    while lanes // 2 >= max(width, min(_FEW, machine.lanes // machine.joined)):
+    while lanes // 2 >= max(width, min(_FEW, machine.lanes // machine.lmul)):
         lanes //= 2
     return lanes
 

@@ -130,7 +130,7 @@ def test_an_operand_that_goes_along_with_the_result_is_read_only_where_the_resul
     agrees(lowered([(1, 2, 5, 7), (1, 2, 5, 7)], body, ("legalize", "fold-constant", "fuse-operators")))
 
 
-@pytest.mark.parametrize("machine", [Machine(4, 16), Machine(1, 20), Machine(32, 8, joined=4), Machine(compact=True)])
+@pytest.mark.parametrize("machine", [Machine(4, 16), Machine(1, 20), Machine(32, 8, lmul=4), Machine(compact=True)])
 @pytest.mark.parametrize("side", [5, 16])
 def test_vectors_may_be_shorter_and_fewer(side, machine):
     def body(x):
@@ -172,7 +172,7 @@ def test_what_is_made_of_a_window_may_be_of_another_dtype(side):
     agrees(lowered([(1, 2, side, side)], body, ("legalize", "fold-constant", "fuse-operators{over=pooling}")))
 
 
-@pytest.mark.parametrize("machine", [Machine(), Machine(4, 16), Machine(32, 8, joined=4)])
+@pytest.mark.parametrize("machine", [Machine(), Machine(4, 16), Machine(32, 8, lmul=4)])
 @pytest.mark.parametrize("width", [34, 67, 75, 100, 150])
 def test_rows_of_several_groups_of_vectors_end_where_the_plane_does(width, machine):
     """Count the stores of each element: once, and none past the end of a row, in another row or tensor."""

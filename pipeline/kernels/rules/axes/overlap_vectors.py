@@ -129,7 +129,7 @@ def widened(kernel: PrimFunc, machine: Machine, alone: bool = False) -> Iterator
     Yields nothing for machines of single lanes, or of joined registers, whose shorter vectors cost less. The result of a
     kernel known to be `alone` shares no memory with operands.
     """
-    if machine.lanes == 1 or machine.joined > 1:
+    if machine.lanes == 1 or machine.lmul > 1:
         return
     try:
         blocks = blocks_of(kernel)

@@ -60,7 +60,7 @@ class ChannelWindows(SumBuilder):
         if not 1 < self.taps * len(self.rows) <= _MOST_TAPS:
             raise NoMatch("the window has one tap, or too many to unroll")
         #: the zero point of the data, if its bytes are multiplied as they are
-        self.zero = self._zero() if machine.quads or machine.lanes == 1 else None
+        self.zero = self._zero() if machine.smull_sadalp or machine.lanes == 1 else None
         #: whether registers hold the columns of two windows
         self.many = machine.registers * machine.lanes >= _MANY
         #: rows of the window of each line
@@ -69,12 +69,12 @@ class ChannelWindows(SumBuilder):
         most = max((n for n in range(1, places + 1) if self._bytes(n) <= _LINES), default=1)
         self.size = -(-places // -(-places // most))
         self.lines = buffer_of("lines", self._extents(self.size), "int32")
-        if not self.machine.pairs and places - len(self._whole_windows()) > self.edges:
+        if not self.machine.pmaddwd and places - len(self._whole_windows()) > self.edges:
             raise NoMatch("the padding is wider than a few windows")
 
     def _lanes(self, machine: Machine) -> int:
         """Return the channels of a block. Raises NoMatch if they are not neighbours."""
-        most = max(machine.lanes, _BYTES if machine.quads else 0)
+        most = max(machine.lanes, _BYTES if machine.smull_sadalp else 0)
         found = max((lanes for lanes in (4, 8, most) if lanes <= min(most, self.axes[self.f])), default=0)
         if not found or not self._side_by_side():
             raise NoMatch("channels are not whole vectors side by side")
@@ -115,11 +115,11 @@ class ChannelWindows(SumBuilder):
     def kernel(self) -> PrimFunc:
         """Build bands of places, or lines."""
         outer = self.outer()
-        if self.machine.pairs:
+        if self.machine.pmaddwd:
             stmt = sequence(self.bands(self.size, partial(self._band, outer)))
         else:
             stmt = self._blocks(lambda channel: self._direct(outer, channel))
-        return self.in_rows(stmt, outer, [self.lines] if self.machine.pairs else [])
+        return self.in_rows(stmt, outer, [self.lines] if self.machine.pmaddwd else [])
 
     def _blocks(self, build: Callable[[Expr], Stmt]) -> Stmt:
         """Loop over blocks of channels: the last one overlaps."""

@@ -27,19 +27,19 @@ _REGISTERS = 32
 
 
 def _pmaddwd(machine: Machine) -> bool:
-    return machine.pairs and not machine.compact
+    return machine.pmaddwd and not machine.compact
 
 
 def _vpdpbusd(machine: Machine) -> bool:
-    return machine.dots and _pmaddwd(machine)
+    return machine.int8_dot and _pmaddwd(machine)
 
 
 def _smull(machine: Machine) -> bool:
-    return machine.quads and not machine.dots and not machine.compact
+    return machine.smull_sadalp and not machine.int8_dot and not machine.compact
 
 
 def _smlad(machine: Machine) -> bool:
-    return machine.dots and machine.lanes == 1
+    return machine.int8_dot and machine.lanes == 1
 
 
 def _add_pairs(sum_: Expr, weights: Expr, values: Expr) -> Expr:
@@ -71,7 +71,7 @@ neon_int16_accumulate = MicroKernel(
     NeonInt16Accumulate,
 )
 neon_c16 = MicroKernel("neon_c16", _smull, NeonC16)
-neon_c2s4 = MicroKernel("neon_c2s4", lambda machine: machine.quads and not machine.compact, NeonC2s4)
+neon_c2s4 = MicroKernel("neon_c2s4", lambda machine: machine.smull_sadalp and not machine.compact, NeonC2s4)
 
 #: all rows, the best first
 ROWS = (

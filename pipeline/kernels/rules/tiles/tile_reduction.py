@@ -153,7 +153,7 @@ def _parts(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, peele
         return None
     if parts is None or not peeled or machine.compact:
         return parts
-    if machine.joined > 1 and not skips_products(parts.block):
+    if machine.lmul > 1 and not skips_products(parts.block):
         return parts
     paddings = [parts.schedule.get(block) for block in parts.padding]
     return replace(parts, uneven=has_skippable_padding(parts.block, paddings))

@@ -120,14 +120,14 @@ class TileSpace:
         machine, vectors = self.machine, self.width // self.lanes
         registers = machine.registers_of(self.lanes)
         most = registers - OPERANDS
-        shared = self.shared and self._broadcasts and not machine.rolled
+        shared = self.shared and self._broadcasts and not machine.keep_tap_loops
         found = [
             self._tile(groups, counts)
             for groups in _sizes(vectors, most, self.uneven)
             for counts in _counts(self.rows, most // groups, self.uneven)
             if _held(groups, prod(counts), shared) <= registers
         ]
-        if self.taps and machine.rolled:
+        if self.taps and machine.keep_tap_loops:
             found = [
                 replace(tile, rolled=True, cycles=tile.cycles * _ROLLED)
                 if _held(tile.groups, prod(tile.rows), self.shared) >= registers
@@ -177,7 +177,7 @@ class TileSpace:
         """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
         scalar = _NEAR_LOAD * groups if self.both else _SCALAR_LOAD if self._broadcasts else _ELEMENT
         accumulators = groups * rows
-        near = self.steps * groups * self.lanes * 4 <= self.machine.near
+        near = self.steps * groups * self.lanes * 4 <= self.machine.l1_bytes
         load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT, 0.0
         if self.lanes >= _LINE and self._broadcasts:
             load, least, more = _NEAR_LOAD, _LINES_IN_FLIGHT, _LINE_STEP

@@ -106,4 +106,4 @@ def test_machines_without_need():
     (kernel,) = lowered([(4, 16)], lambda x: relax.op.matmul(x, weight(16, 97))).kernels.values()
     assert [each.rounded for each in widened(kernel, Machine())] == [104]
     assert not list(widened(kernel, Machine(lanes=1)))
-    assert not list(widened(kernel, Machine(lanes=32, joined=4)))
+    assert not list(widened(kernel, Machine(lanes=32, lmul=4)))

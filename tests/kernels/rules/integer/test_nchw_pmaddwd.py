@@ -69,6 +69,6 @@ def test_other_forms_are_left_to_other_rules(kernel):
 
 def test_a_machine_without_pairs_or_for_short_code_has_none():
     assert scheduled(matmul(4, 32, 16))
-    assert scheduled(matmul(4, 32, 16), replace(MACHINE, pairs=False)) == []
+    assert scheduled(matmul(4, 32, 16), replace(MACHINE, pmaddwd=False)) == []
     assert scheduled(matmul(4, 32, 16), replace(MACHINE, compact=True)) == []
-    assert not get_target("rpi4").machine.pairs
+    assert not get_target("rpi4").machine.pmaddwd

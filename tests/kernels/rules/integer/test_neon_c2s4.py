@@ -143,6 +143,6 @@ def test_other_forms_are_left_to_other_rules(kernel):
 
 def test_a_machine_without_quads_or_for_short_code_has_none():
     assert scheduled(matmul(4, 32, 16))
-    assert scheduled(matmul(4, 32, 16), replace(MACHINE, quads=False)) == []
+    assert scheduled(matmul(4, 32, 16), replace(MACHINE, smull_sadalp=False)) == []
     assert scheduled(matmul(4, 32, 16), replace(MACHINE, compact=True)) == []
-    assert get_target("beaglebone").machine.quads and not get_target("bpi-f3").machine.quads
+    assert get_target("beaglebone").machine.smull_sadalp and not get_target("bpi-f3").machine.smull_sadalp

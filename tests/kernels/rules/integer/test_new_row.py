@@ -31,12 +31,16 @@ def expand(_has, found):
 
 
 def row(loops):
-    return MicroKernel("dot4", lambda machine: machine.dots, loops, multiply=multiply, group=4, values="int8")
+    return MicroKernel("dot4", lambda machine: machine.int8_dot, loops, multiply=multiply, group=4, values="int8")
 
 
 @pytest.mark.parametrize(
     ("loops", "machine"),
-    [(NhwcVnni, Machine(dots=True)), (NhwcVnni, Machine(1, 20, dots=True)), (WordRuns, Machine(1, 20, dots=True))],
+    [
+        (NhwcVnni, Machine(int8_dot=True)),
+        (NhwcVnni, Machine(1, 20, int8_dot=True)),
+        (WordRuns, Machine(1, 20, int8_dot=True)),
+    ],
 )
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def best_tile(*arguments, **options) -> Tile | None:
     st.booleans(),
     st.booleans(),
     st.sampled_from(
-        [Machine(), Machine(4, 16, by_element=True), Machine(1, 20), Machine(32, 8, by_element=True, joined=4)]
+        [Machine(), Machine(4, 16, by_element=True), Machine(1, 20), Machine(32, 8, by_element=True, lmul=4)]
     ),
 )
 def test_a_tile_divides_its_extents_and_fits_the_registers(width, extents, steps, vectors, scattered, machine):

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.tvm
 
 _MACHINES = (
     Machine(), Machine(lanes=4, registers=32, by_element=True), Machine(lanes=1, compact=True),
-    Machine(lanes=16, registers=8, joined=4, by_element=True),
+    Machine(lanes=16, registers=8, lmul=4, by_element=True),
 )  # fmt: skip
 _OPERATORS = (relax.op.nn.conv1d_transpose, relax.op.nn.conv2d_transpose, relax.op.nn.conv3d_transpose)
 #: taps, stride, dilation, padding before and behind, elements added behind
