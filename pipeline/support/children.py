@@ -41,12 +41,9 @@ def fork() -> int:
     return child
 
 
-def run(command: Sequence[str], brief: bool = False, **options: Any) -> subprocess.CompletedProcess:
-    """Run a command as `subprocess.run` does; it ends with this process, or a `brief` one, soon after, by itself.
-
-    To bind it takes 10 ms of a processor, half of what a linker or a compiler of one file takes.
-    """
-    return subprocess.run(command if brief else _bound(command, options.get("cwd")), **options)
+def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess:
+    """Run a command that takes long as `subprocess.run` does; it ends with this process."""
+    return subprocess.run(_bound(command, options.get("cwd")), **options)
 
 
 def start(command: Sequence[str], **options: Any) -> subprocess.Popen:

@@ -84,7 +84,6 @@ def _run(args: list[str], cwd: Path) -> str:
             text=True,
             errors="replace",
             timeout=_TIMEOUT_SECONDS,
-            brief=args[0] != "cc" or "-c" in args,  # a link may build a libc
         )
     except subprocess.TimeoutExpired as error:
         raise ToolchainError(

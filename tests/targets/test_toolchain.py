@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from passfit.errors import ToolchainError
-from passfit.support import children
 from passfit.targets import get_target, toolchain, zig_ar, zig_cc, zig_link
 
 TARGET = get_target("x86-64")
@@ -78,19 +77,6 @@ def test_a_failed_link_names_the_missing_symbol(tmp_path):
     (tmp_path / "x.c").write_text("int g(void);\nint f(void) { return g(); }\n")
     with pytest.raises(ToolchainError, match="undefined symbol: g"):
         zig_link(["-shared", "-fPIC", "-Wl,-z,defs", "x.c", "-o", "x.so"], TARGET, tmp_path)
-
-
-@pytest.mark.slow
-def test_links_alone_take_long_and_are_bound_to_their_parent(tmp_path, monkeypatch):
-    bound, bind = [], children._bound
-    monkeypatch.setattr(children, "_bound", lambda command, folder: bound.append(command[1:]) or bind(command, folder))
-    (tmp_path / "x.c").write_text("int x;\n")
-    zig_cc(["-c", "x.c", "-g0", "-o", "x.o"], TARGET, tmp_path)
-    toolchain.strip_debug(["x.o"], "y.o", tmp_path)
-    zig_ar("libx.a", ["y.o"], tmp_path)
-    assert bound == []
-    zig_link(["-shared", "-fPIC", "-nostdlib", "x.o", "-o", "x.so"], TARGET, tmp_path)
-    assert [command[0] for command in bound] == ["cc"]
 
 
 @pytest.fixture
