@@ -1,6 +1,6 @@
 """Run the fuzzer at length; write results/fuzz.md, the counts by operator and verdict.
 
-    .venv/bin/python benchmarks/fuzz.py                       5,000 operators, then 200 networks
+    .venv/bin/python benchmarks/fuzz.py                       10,000 operators, then 1,000 networks
     .venv/bin/python benchmarks/fuzz.py --operators 500       so many, from the first seed; nothing is written
 
 A case is its seed: see tests/fuzz. Results are kept by commit, machine and versions: an interrupted run goes on.
@@ -26,7 +26,7 @@ from tests.fuzz.judge import FAULTS, VERDICTS
 #: characters of a reason in a table
 CELL = 220
 #: cases of each kind
-COUNTS = {"operators": 5_000, "networks": 200}
+COUNTS = {"operators": 10_000, "networks": 1_000}
 Row = dict[str, Any]
 
 
