@@ -41,7 +41,7 @@ def tradeoff_table(found: dict) -> RenderableType:
     chosen = found["points"][found["chosen"]]
     for number, point in enumerate(found["points"]):
         mark = "→ " if number == found["chosen"] else "  "
-        flash = "–" if point["flash"] is None else format_bytes(point["flash"])
+        flash = "–" if point.get("flash") is None else format_bytes(point["flash"])
         time = f"{point['cycles'] / chosen['cycles']:.2f} ×" if chosen["cycles"] else "–"
         sizes = format_bytes(point["ram"]), flash, f"{point['cycles']:,}", time, percent(point["extra_compute"])
         made.add_row(Name(mark + LEVER_WORDS.get(point["lever"], point["lever"])), *sizes)

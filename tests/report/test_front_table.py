@@ -45,7 +45,7 @@ def test_instructions_are_whole():
 
 
 CANDIDATES = [
-    {"lever": "repeat", "ram": 1024, "cycles": 3000, "extra_compute": 0.25, "flash": None},
+    {"lever": "repeat", "ram": 1024, "cycles": 3000, "extra_compute": 0.25},
     {"lever": "state", "ram": 4096, "cycles": 2000, "extra_compute": 0.0, "flash": 8192},
 ]
 FOUND = {

@@ -28,8 +28,8 @@ class _Port:
 @dataclass(frozen=True)
 class _Io:
     name: Identifier
-    inputs: tuple[_Port, ...] = ()
-    outputs: tuple[_Port, ...] = ()
+    inputs: tuple[_Port, ...]
+    outputs: tuple[_Port, ...]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ def test_a_manifest_is_read_as_it_is_with_keys_of_other_versions(tmp_path: Path)
     [
         ({"versions": {"onnx": 1}}, "versions.onnx should be a valid string"),
         ({"io": {"name": "../a"}}, "io.name"),
+        ({"io": {"name": "a", "inputs": []}}, "io.outputs is missing"),
         ({"io": {"name": "a", "inputs": [{**PORT, "shape": [1, -3]}]}}, "io.inputs.0.shape.1"),
         ({"io": {"name": "a", "inputs": [{**PORT, "dtype": "int7"}]}}, "io.inputs.0.dtype"),
         ({"io": {"name": "a", "inputs": [{"name": "x"}]}}, "io.inputs.0.shape is missing"),
