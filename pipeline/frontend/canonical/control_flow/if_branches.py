@@ -48,10 +48,9 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     pairs: list[tuple[onnx.NodeProto, onnx.NodeProto]] = []
     opset = operator_set(model.opset_import)
-    if any(node.op_type == "If" for node in model.graph.node):
-        model = infer_what_is_open(model)
     names = Names(model.graph)
     while any(node.op_type == "If" for node in model.graph.node):
+        model = infer_what_is_open(model)  # values of the branches that are now outside, too: guards need their dtypes
         if opset < _FIRST_WHERE:
             node = next(each for each in model.graph.node if each.op_type == "If")
             what = f"cannot be compiled: its condition is not constant, and operator set {opset} selects no values"

@@ -71,9 +71,23 @@ NODES = [
         nothing("none_d"),
         "y_nested",
     ),
+    # the position and the inner condition are made in the branch
+    branch(
+        "inside",
+        graph(
+            [
+                helper.make_node("Add", ["i", "two"], ["on"]),
+                helper.make_node("Less", ["on", "four"], ["is_on"]),
+                branch("is_on", lookup("Gather", ["table", "on"], "read_f"), nothing("none_f"), "deep"),
+            ],
+            "deep",
+        ),
+        nothing("none_g"),
+        "y_deep",
+    ),
     summed(),
 ]
-RESULTS = ("y_then", "y_else", "y_nested", "y_loop")
+RESULTS = ("y_then", "y_else", "y_nested", "y_deep", "y_loop")
 CONSTANTS = {
     "table": np.asarray([3, 1, 4, 1]), "zero": np.int64(0), "two": np.int64(2), "three": np.int64(3), "four": np.int64(4),
     "ten": np.int64(10), "none": np.int64(-7),
