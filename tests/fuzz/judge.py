@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from onnx import numpy_helper
 
 from passfit.frontend.canonical.ports.values import NARROW
+from passfit.verify.integers.random_rounding import RandomRounding
 
 from .cases import Case
 from .reference import expected, second_opinions
@@ -19,10 +20,11 @@ TOLERANCE = {"float16": 5e-3, "bfloat16": 3e-2, "float32": 1e-4, "float64": 1e-4
 #: the same for quantised networks, and those of float16: a rounding in an early layer moves later ones by a few steps of 1/255
 STEPS = 0.03
 ROUNDED = ("qdq", "mixed", "half", "islands", "calibrated")
+QUANTISED = ("qdq", "mixed", "calibrated")
 #: kinds of networks: `mixed` leaves some layers of a quantised one in float, `islands` some of a float16 one in float32, `calibrated` is
 #: quantised as `passfit quantize` does
 NETWORKS = ("float", *ROUNDED)
-#: draws of inputs that move by last places, and times that a library may be as far away as the farthest of them
+#: draws of inputs that move by last places, or of roundings, and times that a library may be as far away as the farthest of them
 _MOVES, _MOVED = 4, 4.0
 #: last places of the largest pixel by which a resized or sampled one may differ
 _PLACES = 8
@@ -107,21 +109,34 @@ def _is_rounding(case: Case, outputs: Sequence[np.ndarray]) -> bool:
 
 
 def _is_within_moves(case: Case, outputs: Sequence[np.ndarray]) -> bool:
-    """Tell whether a network differs no more than ONNX Runtime from itself, on inputs that move by last places.
+    """Tell whether a network differs no more than ONNX Runtime from itself, on inputs that move by last places, or roundings by units.
 
-    Softmaxes of one another's large numbers multiply each rounding.
+    Softmaxes of one another's large numbers multiply each rounding; so do products of quantised ones.
     """
     if case.title not in NETWORKS or any(one.shape != other.shape for one, other in zip(outputs, case.outputs)):
         return False
-    random, farthest = np.random.default_rng(0), [0.0] * len(outputs)
+    farthest = [0.0] * len(outputs)
+    for moved in _moved_outputs(case):
+        apart = [_largest(one, other) for one, other in zip(moved, case.outputs)]
+        farthest = [max(pair) for pair in zip(farthest, apart)]
+    return all(_largest(found, wanted) <= _MOVED * most for found, wanted, most in zip(outputs, case.outputs, farthest))
+
+
+def _moved_outputs(case: Case) -> Iterator[Sequence[np.ndarray]]:
+    """Yield ONNX Runtime's outputs of draws: of other roundings for networks of integers, of other inputs for others."""
+    if case.title in QUANTISED:
+        noisy, names = RandomRounding(case.model), [value.name for value in case.model.graph.output]
+        for draw in range(_MOVES):
+            outputs = noisy(case.inputs, draw)
+            yield [outputs[name] for name in names]
+        return
+    random = np.random.default_rng(0)
     for _ in range(_MOVES):
         moved = {
             name: (value * (1 + np.finfo(value.dtype).eps * random.uniform(-4, 4, value.shape))).astype(value.dtype)
             for name, value in case.inputs.items()
         }
-        apart = [_largest(one, other) for one, other in zip(expected(case.model, moved), case.outputs)]
-        farthest = [max(pair) for pair in zip(farthest, apart)]
-    return all(_largest(found, wanted) <= _MOVED * most for found, wanted, most in zip(outputs, case.outputs, farthest))
+        yield expected(case.model, moved)
 
 
 def _largest(one: np.ndarray, other: np.ndarray) -> float:
