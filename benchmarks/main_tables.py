@@ -92,12 +92,12 @@ def timed(model: Model, folders: dict[str, Path], least: bool = False) -> dict:
             return {"failed": f"{type(error).__name__}: {error}"}
 
 
-def run_passfit(arguments: list[str], folder: Path, limit: float) -> tuple[str, dict]:
+def run_passfit(arguments: list[str], folder: Path, limit: float, python: str = sys.executable) -> tuple[str, dict]:
     """Run a command of passfit with a store in `folder`. Returns the reason for its failure, if any, and the seconds it took."""
     started, busy = time.monotonic(), _busy()
     store = os.environ | {"PASSFIT_STORE": str(folder / "store")}  # results of earlier runs would save time
     with (folder / "error").open("wb") as error, (folder / "output").open("wb") as output:
-        command = [sys.executable, "-m", "passfit.cli", *arguments]
+        command = [python, "-m", "passfit.cli", *arguments]
         process = subprocess.Popen(
             command,
             cwd=folder,
