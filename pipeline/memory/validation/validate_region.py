@@ -3,21 +3,21 @@
     tick 4    step 1 computes row 4 ─► its slot, then its ring of three rows: 2 3 4
               step 2 needs rows 2 to 4 of step 1's result: all there
 
-The ticks are written out as a program, whose tensors are rows in their places, and replayed like any other.
 Shares no code with the scheduling of regions. It is asked about the kernels that are built, in the layout they have by that time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Iterable, Mapping
+from itertools import chain
 
 from ...errors import PlanError
-from ...program import Buffer, Follows, Overlay, Port, Program, Splits, Step, Tensor
-from ..placement.plan_arena import ArenaPlan
+from ...program import Follows, Program, Rows, Splits, Step
 from ..streaming.region import Region
 from ..streaming.stage import Stage
-from .replay_contents import check_contents
+
+#: what a place of a ring holds: nothing, a row, or a row and the part of it that comes next
+_Held = int | tuple[int, int] | None
 
 
 def validate_region(program: Program, splits: Mapping[str, Splits], region: Region) -> None:
@@ -27,104 +27,134 @@ def validate_region(program: Program, splits: Mapping[str, Splits], region: Regi
     in their ring, row r at r modulo the rows kept, or in the slot they were put in last; a result in place of operands overwrites
     no row that is needed; all rows are computed, in order.
     """
-    try:
-        ticks = _Ticks(program, splits, region)
-        for tick in region.ticks:
-            for stage in region.stages:
-                ticks.run(stage, tick)
-        check_contents(*ticks.finish())
-    except PlanError as error:
-        raise PlanError(f"A streaming region of '{program.name}' computes wrong. {error}") from error
+    replay = _Replay(program, splits, region)
+    for tick in region.ticks:
+        replay.slots.clear()  # a kernel reads a slot in the tick that fills it alone
+        for stage in region.stages:
+            replay.run(stage, tick)
+    replay.finish()
 
 
-class _Ticks:
-    """Steps of all ticks, and the rows that they read and write: tensors in rings, slots and results."""
+class _Replay:
+    """Rows in rings, slots and results while a region runs."""
 
-    def __init__(self, around: Program, splits: Mapping[str, Splits], region: Region):
-        self.around, self.region, self.over = around, region, region.replacement
-        self.made = {around.steps[stage.step].writes[0]: stage for stage in region.stages}
-        #: by step and part of its rows: how each operand follows, by place
-        self.follows = {
-            stage.step: self._follows_of(splits[around.steps[stage.step].kernel], stage) for stage in region.stages
+    def __init__(self, program: Program, splits: Mapping[str, Splits], region: Region):
+        self.program, self.region, self.over = program, region, region.replacement
+        self.made = {program.steps[stage.step].writes[0]: stage for stage in region.stages}
+        self.rows = {
+            stage.step: self._split_of(splits[program.steps[stage.step].kernel], stage) for stage in region.stages
         }
-        self.extents = {tensor: stage.extent for tensor, stage in self.made.items()}
-        for operand in self.over.operands if self.over is not None else ():
-            assert self.over is not None
-            shape, growth = around.tensors[operand].shape, self.over.growth
-            self.extents[operand] = self.extents[self.over.result] if growth is None else shape[growth.axis]
-        #: by tensor: the rows computed; and the last group of them, with its tick
+        self.room: dict[int, list[_Held]] = {tensor: [None] * (stage.kept or 1) for tensor, stage in self.made.items()}
+        self.slots: dict[int, tuple[int, range]] = {}
+        self.waiting: list[int | None] = [None] * (self.over.held if self.over else 0)
+        self.overwritten: list[int] = []
+        #: rows computed, by tensor
         self.done: dict[int, list[int]] = {tensor: [] for tensor in self.made}
-        self.fresh: dict[int, tuple[int, range]] = {}
-        self.tick = 0
-        self.steps: list[Step] = []
-        self.tensors: list[Tensor] = []
-        self.numbers: dict[tuple[object, ...], int] = {}
-        self.places: dict[str, int] = {}
+        self.leaving = self._last_readers()
 
-    def _follows_of(self, splits: Splits, stage: Stage) -> list[dict[int, Follows]]:
-        step = self.around.steps[stage.step]
+    def _split_of(self, splits: Splits, stage: Stage) -> Rows | None:
+        """Return how a stage's kernel splits along its axis; None for a sum over an operand's rows."""
+        step = self.program.steps[stage.step]
         if stage.operand is not None:
             inside = {n for n, tensor in enumerate(step.reads) if tensor in self.made}
             if inside != {stage.operand} or (stage.operand, stage.axis) not in splits.sums:
                 raise self._error(step, f"does not sum over axis {stage.axis} of operand {stage.operand}")
-            every = tuple(range(stage.extent + 1))
-            return [{stage.operand: Follows(stage.axis, stage.extent, every[:-1], every[1:])}]
+            return None
         found = [rows for rows in splits.rows if rows.axis == stage.axis]
         if len(found) != 1 or found[0].extent != stage.extent:
             raise self._error(step, f"has no {stage.extent} rows along axis {stage.axis}")
-        (rows,) = found
-        return [{rows.operands[0][0]: each} for each in rows.taps] if stage.leads else [dict(rows.operands)]
+        return found[0]
+
+    def _last_readers(self) -> dict[int, list[int]]:
+        """Map steps to the tensors whose slot they are the last to read."""
+        found: dict[int, list[int]] = {}
+        for tensor, stage in self.made.items():
+            if stage.slot is not None:
+                readers = [each.step for each in self.region.stages if tensor in self.program.steps[each.step].reads]
+                found.setdefault(max(readers, default=stage.step), []).append(tensor)
+        return found
 
     def run(self, stage: Stage, tick: int) -> None:
-        """Add what a stage does at a tick, and the copies after it."""
-        self.tick = tick
-        step = self.around.steps[stage.step]
-        for part, lead in enumerate(stage.leads or (0,)):
-            for rows in _due(stage, tick + lead):
-                self._compute(stage, step, rows, part)
-        if self.over is not None and self.over.held and self.over.result in step.writes:
-            tensor = self.over.result
-            for rows in _due(stage, tick - self.over.lag):
-                self._copy("store_rows", [(self._home(tensor, row), self._in_place(tensor, row)) for row in rows])
-        for tensor, writer in self.made.items():
-            if writer.slot is not None and writer.kept and self._last_reader(tensor) == stage.step:
-                for rows in _due(writer, tick):
-                    self._copy("keep_rows", [(self._in_slot(tensor, row), self._in_ring(tensor, row)) for row in rows])
-
-    def _copy(self, name: str, rows: Sequence[tuple[int, int]]) -> None:
-        self.steps.append(Step(name, tuple(source for source, _ in rows), tuple(target for _, target in rows)))
-
-    def _last_reader(self, tensor: int) -> int:
-        readers = [each.step for each in self.region.stages if tensor in self.around.steps[each.step].reads]
-        return max(readers, default=self.made[tensor].step)
-
-    def _compute(self, stage: Stage, step: Step, taken: range, part: int) -> None:
-        """Add a step that computes the rows `taken`, or a part of them."""
+        step = self.program.steps[stage.step]
         (result,) = step.writes
-        reads: list[int] = []
-        for place, tensor in enumerate(step.reads):
-            if tensor in self.made or (self.over is not None and tensor in self.over.operands):
-                follows = self.follows[stage.step][part].get(place)
-                if follows is None:
-                    raise self._error(step, f"needs all rows of tensor {tensor}")
-                needed = {at for row in taken for at in range(max(0, follows.low[row]), follows.high[row])}
-                reads += self._find(step, tensor, follows, sorted(needed & set(range(follows.extent))))
-        left = max(0, len(stage.leads) - 1 - part)
-        self.done[result] += () if left else taken
-        if stage.operand is not None:
-            self.steps.append(Step(step.kernel, tuple(reads), ()))
-            return
-        self.fresh[result] = self.tick, taken
-        so_far = [self._home(result, row, left + 1) for row in taken] if part else []
-        overlays = tuple(Overlay(len(reads) + n, n) for n in range(len(so_far)))
-        writes = tuple(self._home(result, row, left) for row in taken)
-        self.steps.append(Step(step.kernel, (*reads, *so_far), writes, in_place=overlays))
+        number, odd = divmod(tick - stage.offset, stage.period)
+        if stage.leads:
+            self._accumulate(stage, step, tick)
+        elif not odd and 0 <= number < stage.groups:
+            self._compute(stage, step, number)
+        if self.over is not None and self.over.result == result and self.over.held:
+            self._store(stage, step, tick)
+        for tensor in self.leaving.get(stage.step, ()):
+            self._leave_slot(tensor, tick)
 
-    def _find(self, step: Step, tensor: int, follows: Follows, needed: Sequence[int]) -> list[int]:
-        """Return the rows of an operand in their present places."""
-        writer = self.made.get(tensor)
-        if writer is None:
-            return [self._in_place(tensor, row) for row in needed]
+    def finish(self) -> None:
+        """Check that every row was computed, and each result is complete."""
+        for tensor, stage in self.made.items():
+            rows = [_start(stage, number) + n for number in range(stage.groups) for n in range(stage.group)]
+            rows = rows if stage.operand is None else list(range(stage.extent))
+            step = self.program.steps[stage.step]
+            if self.done[tensor] != rows or set(rows) != set(range(stage.extent)):
+                raise self._error(step, "does not compute its rows in order")
+            if (
+                tensor in self.region.results
+                and stage.operand is None
+                and self.room[tensor] != list(range(stage.extent))
+            ):
+                raise self._error(step, "leaves its result incomplete")
+            if self.over is not None and self.over.result == tensor and self.overwritten != list(range(stage.extent)):
+                raise self._error(step, "does not store its result in place once")
+
+    def _accumulate(self, stage: Stage, step: Step, tick: int) -> None:
+        """Add the due parts of rows to the sums in their places."""
+        rows, (result,) = self.rows[stage.step], step.writes
+        assert rows is not None
+        for part, lead in enumerate(stage.leads):
+            row, odd = divmod(tick - stage.offset + lead, stage.period)
+            if odd or not 0 <= row < stage.extent:
+                continue
+            place = row % len(self.room[result])
+            if part and self.room[result][place] != (row, part):
+                raise self._error(step, f"adds part {part} to a row that lacks the part before")
+            self._find(step, step.reads[rows.operands[0][0]], rows.taps[part], (row,))
+            last = part == len(rows.taps) - 1
+            self.room[result][place] = row if last else (row, part + 1)
+            self.done[result] += [row] * last
+
+    def _compute(self, stage: Stage, step: Step, number: int) -> None:
+        (result,) = step.writes
+        rows = self.rows[stage.step]
+        if rows is None:
+            assert stage.operand is not None
+            taken = range(number * stage.group, min((number + 1) * stage.group, stage.extent))
+            whole = Follows(stage.axis, stage.extent, tuple(range(stage.extent)), tuple(range(1, stage.extent + 1)))
+            self._find(step, step.reads[stage.operand], whole, taken)
+            self._check_untouched(None, step, taken)
+            self.done[result] += taken
+            return
+        first = _start(stage, number)
+        taken = range(first, first + stage.group)
+        if self.over is not None and self.over.result == result and not self.over.held:
+            self.overwritten += taken  # its own kernel may not even read the row it writes
+        self._check_untouched(rows, step, taken)
+        for place, tensor in enumerate(step.reads):
+            if tensor in self.made:
+                follows = rows.follows(place)
+                if follows is None:
+                    raise self._error(step, f"needs all rows of tensor {tensor}, made in the region")
+                self._find(step, tensor, follows, taken)
+        self.done[result] += taken
+        if stage.slot is not None:
+            self.slots[stage.slot] = result, taken
+            return
+        waits = self.over is not None and self.over.result == result and self.over.held
+        for row in taken:
+            self.room[result][row % len(self.room[result])] = row
+            if waits:
+                self.waiting[row % len(self.waiting)] = row
+
+    def _find(self, step: Step, tensor: int, follows: Follows, taken: Iterable[int]) -> None:
+        """Check that the rows of `tensor` that `taken` rows need are there."""
+        writer = self.made[tensor]
         if writer.operand is not None:
             raise self._error(step, f"reads the sum in tensor {tensor} before it is complete")
         if (writer.axis, writer.extent) != (follows.axis, follows.extent):
@@ -133,78 +163,74 @@ class _Ticks:
                 f"reads {follows.extent} rows along axis {follows.axis} of tensor {tensor}, "
                 f"of which the region holds {writer.extent} along axis {writer.axis}",
             )
-        tick, fresh = self.fresh.get(tensor, (self.tick, range(0)))
-        if writer.lockstep and not set(needed) <= set(fresh):
+        owner, fresh = self.slots.get(-1 if writer.slot is None else writer.slot, (None, range(0)))
+        there = fresh if owner == tensor else range(0)
+        room = self.room[tensor]
+        needed = set(
+            chain.from_iterable(range(max(0, follows.low[row]), min(follows.high[row], writer.extent)) for row in taken)
+        )
+        if writer.lockstep and needed and not needed <= set(self.done[tensor][-writer.group :]):
             raise self._error(step, f"reads rows of tensor {tensor} of another group")
-        return [
-            self._in_slot(tensor, row)
-            if writer.slot is not None and tick == self.tick and row in fresh
-            else self._in_ring(tensor, row)
-            for row in needed
-        ]
+        for row in needed:
+            if row not in there and (not writer.kept or room[row % len(room)] != row):
+                raise self._error(step, f"reads row {row} of tensor {tensor}, which is not there")
 
-    def _home(self, tensor: int, row: int, left: int = 0) -> int:
-        """Return the place into which a kernel writes a row; `left` parts of it come later."""
-        if self.over is not None and tensor == self.over.result and self.over.held:
-            return self._row("waiting rows", tensor, row, row % self.over.held)
-        return self._in_slot(tensor, row) if self.made[tensor].slot is not None else self._in_ring(tensor, row, left)
+    def _check_untouched(self, rows: Rows | None, step: Step, taken: range) -> None:
+        """Check that no row of an operand in place was overwritten before it is read."""
+        if self.over is None:
+            return
+        for place, tensor in enumerate(step.reads):
+            if tensor in self.over.operands:
+                follows = None if rows is None else rows.follows(place)
+                if follows is None:
+                    raise self._error(step, f"needs all rows of tensor {tensor}, which is overwritten")
+                needed = {at for row in taken for at in range(follows.low[row], follows.high[row])}
+                if not needed.isdisjoint(self._lost(tensor)):
+                    raise self._error(step, f"reads a row of tensor {tensor} after it is overwritten")
 
-    def _in_slot(self, tensor: int, row: int) -> int:
-        return self._row(f"slot {self.made[tensor].slot}", tensor, row, row - self.fresh[tensor][1].start)
+    def _lost(self, operand: int) -> set[int]:
+        """Return the rows of an operand that the result has overwritten."""
+        assert self.over is not None
+        growth = self.over.growth
+        if growth is None:
+            return set(self.overwritten)
+        what, result = self.program.tensors[operand], self.program.tensors[self.over.result]
+        row, written = what.nbytes // what.shape[growth.axis], result.nbytes // self.made[self.over.result].extent
+        # rows are stored one after the other from the first
+        end = len(self.overwritten) * written - growth.shift
+        return set(range(-(-end // row))) if end > 0 else set()
 
-    def _in_ring(self, tensor: int, row: int, left: int = 0) -> int:
-        if self.over is not None and tensor == self.over.result:
-            return self._in_place(tensor, row)
-        # without room for any row there is no place to find this one
-        return self._row(f"rows of tensor {tensor}", tensor, row, row % (self.made[tensor].kept or 1), left)
+    def _store(self, stage: Stage, step: Step, tick: int) -> None:
+        """Store the rows of a result that waited."""
+        assert self.over is not None
+        number, odd = divmod(tick - stage.offset - self.over.lag, stage.period)
+        if odd or not 0 <= number < stage.groups:
+            return
+        for row in range(number * stage.group, (number + 1) * stage.group):
+            if self.waiting[row % len(self.waiting)] != row:
+                raise self._error(step, f"stores row {row} of its result, which no longer waits")
+            self.overwritten.append(row)
 
-    def _in_place(self, tensor: int, row: int) -> int:
-        return self._row("the operand's place", tensor, row, row)
-
-    def _row(self, place: str, tensor: int, row: int, at: int, left: int = 0) -> int:
-        """Return the number of a row in a place, `at` rows from its beginning."""
-        number = self.numbers.setdefault((place, tensor, row, at, left), len(self.tensors))
-        if number == len(self.tensors):
-            nbytes = self.around.tensors[tensor].nbytes // self.extents[tensor]
-            growth = self.over.growth if self.over is not None and tensor in self.over.operands else None
-            offset = at * nbytes + (growth.shift if growth is not None else 0)
-            buffer = list(self.places).index(place) if place in self.places else len(self.places)
-            self.places[place] = max(self.places.get(place, 0), offset + nbytes)
-            self.tensors.append(Tensor((nbytes,), "uint8", buffer=buffer, offset=offset))
-        return number
-
-    def finish(self) -> tuple[Program, ArenaPlan]:
-        """Return all ticks as a program, and its plan: every place is apart."""
-        outputs: list[int] = []
-        for tensor, stage in self.made.items():
-            if self.done[tensor] != [row for number in range(stage.groups) for row in _group(stage, number)]:
-                raise self._error(self.around.steps[stage.step], "does not compute its rows in order")
-            if tensor in self.region.results and stage.operand is None:
-                outputs += [self._in_ring(tensor, row) for row in range(stage.extent)]
-        given = () if self.over is None else self.over.operands
-        inputs = [number for (_, tensor, *_), number in self.numbers.items() if tensor in given]
-        buffers = tuple(Buffer(name, nbytes) for name, nbytes in self.places.items())
-        *offsets, end = accumulate(self.places.values(), initial=0)
-        program = Program(
-            self.around.name, tuple(self.steps), tuple(self.tensors), buffers, (),
-            tuple(Port("", number) for number in inputs), tuple(Port("result", number) for number in outputs),
-        )  # fmt: skip
-        return program, ArenaPlan(tuple(offsets), end, 0, 0, False)
+    def _leave_slot(self, tensor: int, tick: int) -> None:
+        """Copy the rows just computed from their slot to their ring."""
+        writer = self.made[tensor]
+        number, odd = divmod(tick - writer.offset, writer.period)
+        if odd or not 0 <= number < writer.groups:
+            return
+        first = _start(writer, number)
+        rows = range(first, first + writer.group)
+        assert writer.slot is not None
+        if self.slots.get(writer.slot) != (tensor, rows):
+            raise self._error(
+                self.program.steps[writer.step], f"loses rows of tensor {tensor} in a slot before they are read"
+            )
+        for row in rows if writer.kept else ():
+            self.room[tensor][row % writer.kept] = row
 
     def _error(self, step: Step, what: str) -> PlanError:
-        return PlanError(f"'{step.kernel}' {what}.")
+        return PlanError(f"A streaming region of '{self.program.name}' computes wrong: '{step.kernel}' {what}.")
 
 
-def _due(stage: Stage, tick: int) -> Iterator[range]:
-    """Yield the rows that a stage takes at a tick, if it is its turn."""
-    number, odd = divmod(tick - stage.offset, stage.period)
-    if not odd and 0 <= number < stage.groups:
-        yield _group(stage, number)
-
-
-def _group(stage: Stage, number: int) -> range:
-    """Return the rows of a group: where they do not divide the rows the last one overlaps, or a sum takes those left."""
-    first = number * stage.group
-    if stage.operand is None:
-        first = min(first, stage.extent - stage.group)
-    return range(first, min(first + stage.group, stage.extent))
+def _start(stage: Stage, number: int) -> int:
+    """Return the first row of a group: the last one overlaps where they do not divide the rows."""
+    return min(number * stage.group, stage.extent - stage.group)

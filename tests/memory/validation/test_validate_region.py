@@ -38,16 +38,16 @@ def changed(found: Region, number: int, **fields: object) -> Region:
         (0, {"axis": 1}, "reads 12 rows along axis 0 of tensor 1, of which the region holds 12 along axis 1"),
         (1, {"axis": 1}, "has no 6 rows along axis 1"),
         (0, {"extent": 11}, "has no 11 rows along axis 0"),
-        (0, {"held": 2}, "reads bytes"),
-        (1, {"held": 1}, "reads bytes"),
-        (0, {"offset": -1}, "before anything wrote it"),
-        (2, {"offset": 30}, "reads bytes"),
-        (1, {"period": 1}, "reads bytes"),
+        (0, {"held": 2}, "reads row"),
+        (1, {"held": 1}, "reads row"),
+        (0, {"offset": -1}, "reads row"),
+        (2, {"offset": 30}, "reads row"),
+        (1, {"period": 1}, "reads row"),
     ],
 )
 def test_a_stage_that_does_not_find_its_rows_is_named(number, fields, said):
     program, splits, found = case()
-    with pytest.raises(PlanError, match=f"k[012].*{said}"):
+    with pytest.raises(PlanError, match=f"'k[012]' .*{said}"):
         validate_region(program, splits, changed(found, number, **fields))
 
 
@@ -55,5 +55,18 @@ def test_a_result_stored_too_early_is_refused():
     program, splits, found = case(IN_PLACE)
     assert found.replacement is not None and found.replacement.held
     early = replace(found, replacement=replace(found.replacement, lag=found.replacement.lag - 1))
-    with pytest.raises(PlanError, match="'the operand's place', after tensor . is written there"):
+    with pytest.raises(PlanError, match="after it is overwritten|no longer waits"):
         validate_region(program, splits, early)
+
+
+def test_rows_in_a_slot_are_read_in_the_tick_that_computes_them():
+    builder = RowBuilder()
+    last = builder.window(builder.tensor(12, 12), size=3, pad=1)
+    for options in ({"size": 3, "pad": 1, "stride": 2}, {"size": 1}):
+        last = builder.window(last, **options)
+    program, splits = builder.program()
+    found = region(program, splits, 0, 2, 0)
+    assert found is not None and found.stages[1].slot is not None and found.stages[2].period == 2
+    validate_region(program, splits, found)
+    with pytest.raises(PlanError, match="'k2' reads row 0"):
+        validate_region(program, splits, changed(found, 2, offset=found.stages[2].offset + 1))
