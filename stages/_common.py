@@ -18,7 +18,7 @@ from passfit.errors import ConfigError, NumericError, PassfitError, did_you_mean
 from passfit.memory.footprint import Budget
 from passfit.params.params import Params, load_params
 from passfit.support.interrupts import interruptible
-from passfit.support.own_memory import tune_memory
+from passfit.support.own_memory import collect_rarely
 from passfit.support.text_files import decode, read_text, sorted_json
 from passfit.targets import Target
 from passfit.targets.catalogue import get_target
@@ -48,7 +48,7 @@ def run_stage(work: Callable[..., str | None], *arguments: str, argv: Sequence[s
 def prepare() -> None:
     """Set up a process of stages: its log, and its collection of garbage."""
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
-    tune_memory()
+    collect_rarely()
 
 
 def attempt(work: Callable[..., str | None], values: Mapping[str, str], params: Params | None = None) -> int:

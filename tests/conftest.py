@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from passfit.support.own_memory import tune_memory
+from passfit.support.own_memory import collect_rarely
 
 from . import profiles
 from .changed import deselect
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
         config.pluginmanager.register(Durations(config))
-    tune_memory()  # as the program does
+    collect_rarely()  # as the program does
     inspect.stack = _shallow_stack
 
 

@@ -13,7 +13,7 @@ import typer
 
 from ..errors import NumericError, PassfitError, PlanError, environment_error
 from ..support.interrupts import interruptible
-from ..support.own_memory import tune_memory
+from ..support.own_memory import collect_rarely
 from .completions import complete_values
 from .evaluate_command import evaluate
 from .fit_command import fit
@@ -80,7 +80,7 @@ def main() -> None:
     User errors: one line on stderr, exit code 2. Bugs: a traceback, exit code 3. Ctrl-C: 130; a termination signal: 128
     + its number (see `support/interrupts.py`). A reader that closes stdout ends it as SIGPIPE would: 141.
     """
-    tune_memory()
+    collect_rarely()
     logging.basicConfig(level=logging.WARNING, format="passfit: %(message)s")
     if sys.stdout is None or sys.stderr is None:  # the caller closed it
         nowhere = Path(os.devnull).open("w")  # noqa: SIM115  until the process ends

@@ -8,13 +8,13 @@ import sys
 _HELD = """
 import numpy as np
 from pathlib import Path
-from passfit.support.own_memory import tune_memory
+from passfit.support.own_memory import give_back_blocks
 
 def held():
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon:"))
 
-tune_memory()
+give_back_blocks(1 << 30)
 before = held()
 np.ones(1 << 19)  # freed at once: glibc takes blocks of this size from its heap from now on
 blocks = [np.ones(1 << 19) for _ in range(16)]

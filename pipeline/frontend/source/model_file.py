@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ...errors import ModelError
+from ...support.own_memory import give_back_blocks
 
 if TYPE_CHECKING:
     import onnx
@@ -31,6 +32,7 @@ def parse_file(path: Path) -> onnx.ModelProto:
     from onnx import ModelProto
 
     model, size = ModelProto(), path.stat().st_size
+    give_back_blocks(size)
     with path.open("rb") as opened:
         try:
             _merge(model, opened, size, _FIELDS)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...errors import ModelError
 from ...support.digests import digest_of, holds, is_inside
+from ...support.own_memory import give_back_blocks
 from .model_file import parse_file
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
     """Load tensors of side files into a model read from `path`. Raises ModelError."""
     from onnx import TensorProto
 
-    for tensor in list(filter(_is_outside, tensors_of(model))):
+    outside = list(filter(_is_outside, tensors_of(model)))
+    give_back_blocks(sum(_place(tensor, path)[2] or 0 for tensor in outside))
+    for tensor in outside:
         name, offset, length = _place(tensor, path)
         tensor.raw_data = _read(path, name, offset, length, tensor.name)
         tensor.data_location = TensorProto.DEFAULT
