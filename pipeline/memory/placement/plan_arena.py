@@ -9,15 +9,14 @@ from functools import partial
 
 from ...program import Program
 from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
-from .canonical import lower_placement
 from .gaps import BufferPart, Shape, place_with_gaps
 from .greedy import Box, Placement, loads, neighbours, orders, place, promote, promoted
 from .skyline import skyline_placement
 
-#: promotions of the boxes at the top before the searches begin
+#: promotions of the boxes at the top before the search begins
 PROMOTIONS = 24
-#: boxes the searches may look at; half a second to a second, if they are needed at all
-WORK = 400_000
+#: boxes the search may look at; a quarter to half a second, if it is needed at all
+WORK = 200_000
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,8 @@ class ArenaPlan:
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
     """Plan an arena for the program in its given order.
 
-    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of searches,
-    exact for small programs and limited to `work` otherwise. These take each buffer as alive while any part of it is.
+    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of a search limited
+    to `work`. These take each buffer as alive while any part of it is.
     If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
     clock, no random numbers.
     """
@@ -97,10 +96,7 @@ def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignm
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """Find the lowest placement: greedy orders, promotions, then skyline and canonical search.
-
-    Each of the two searches gets half of the work.
-    """
+    """Find the lowest placement: greedy orders, promotions, then `work` of the skyline search."""
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
@@ -117,9 +113,7 @@ def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
     assert best is not None
     again = promoted([promote(winner, boxes, best)], boxes, partial(place, boxes, near), PROMOTIONS, least)
     best = min([best, *again], key=lambda each: each.height)
-    if best.height > least:
-        best = skyline_placement(boxes, best, least, work // 2)
-    return best if best.height == least else lower_placement(boxes, best, least, work // 2)
+    return best if best.height == least else skyline_placement(boxes, best, least, work)
 
 
 def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement, work: int) -> Placement:
