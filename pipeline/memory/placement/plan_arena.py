@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ...program import Program
 from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
 from .gaps import BufferPart, Shape, place_with_gaps
-from .greedy import Box, Placement, loads, neighbours, orders, place, promote, promoted
+from .greedy import Box, Placement, conflicts, loads, neighbours, place_greedily
 from .skyline import skyline_placement
 
-#: promotions of the boxes at the top before the search begins
+#: rounds of each order with the boxes at the last top first, where buffers have gaps or memories walls
 PROMOTIONS = 24
 #: boxes the search may look at; a quarter to half a second, if it is needed at all
 WORK = 200_000
@@ -80,9 +79,6 @@ def place_buffers(
     placement = lowest(boxes, work)
     least = _most_alive(shapes)
     if placement.height > least:
-        own = _workspaces(program)
-        placement = _workspaces_last(boxes, [index in own for index in chosen], placement, work)
-    if placement.height > least:
         placement = place_with_gaps(shapes, placement, least, PROMOTIONS)
     return tuple(offset * unit for offset in placement.offsets), placement.height * unit
 
@@ -96,44 +92,13 @@ def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignm
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """Find the lowest placement: greedy orders, promotions, then `work` of the skyline search."""
+    """Find the lowest placement: greedy orders, then `work` of the skyline search."""
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
     near = neighbours(boxes)
-    best: Placement | None = None
-    winner: list[int] = []
-    for order in orders(boxes, near):
-        for tightest in (False, True):
-            found = place(boxes, near, order, tightest=tightest, below=best.height if best else None)
-            if found is not None:
-                best, winner = found, order
-                if best.height == least:
-                    return best
-    assert best is not None
-    again = promoted([promote(winner, boxes, best)], boxes, partial(place, boxes, near), PROMOTIONS, least)
-    best = min([best, *again], key=lambda each: each.height)
+    best = place_greedily(boxes, near, conflicts(boxes, near), 1, least)
     return best if best.height == least else skyline_placement(boxes, best, least, work)
-
-
-def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement, work: int) -> Placement:
-    """Place workspaces next to the lowest placement of the rest, if that is lower than `best`.
-
-    So a workspace never costs more than outside the arena.
-    """
-    if not any(own):
-        return best
-    rest = lowest([box for box, mine in zip(boxes, own, strict=True) if not mine], work)
-    offsets = iter(rest.offsets)
-    fixed = [-1 if mine else next(offsets) for mine in own]
-    found = place(boxes, neighbours(boxes), range(len(boxes)), below=best.height, fixed=fixed)
-    return found or best
-
-
-def _workspaces(program: Program) -> frozenset[int]:
-    return frozenset(
-        program.buffers_of(tuple(tensor for step in program.steps for tensor in step.writes[len(step.results) :]))
-    )
 
 
 def _most_alive(shapes: Sequence[Shape]) -> int:
