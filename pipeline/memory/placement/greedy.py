@@ -74,12 +74,6 @@ def lowest_free(taken: Iterable[tuple[int, int]]) -> int:
     return lowest
 
 
-def crowding(boxes: Sequence[Box]) -> list[int]:
-    """Return, for each box, the largest load of a step at which it is alive."""
-    steps = loads(boxes)
-    return [max(steps[box.start : box.end]) for box in boxes]
-
-
 def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Yield the greedy orders of the boxes, the most often successful first.
 
@@ -90,8 +84,8 @@ def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list
     Pisarchyk & Lee. By number of conflicts: TVM's USMP greedy_by_conflicts. By start and by end: a stack, forwards
     and backwards.
     """
-    crowd = crowding(boxes)
     total = loads(boxes)
+    crowd = [max(total[box.start : box.end]) for box in boxes]  # the largest load of a step at which each is alive
     crest = {step: rank for rank, step in enumerate(sorted(range(len(total)), key=lambda s: (-total[s], s)))}
     breadth = [min(crest[s] for s in range(box.start, box.end)) for box in boxes]
 
@@ -161,8 +155,7 @@ def promoted(
     """Yield placements in each order: `rounds` of them, each with the boxes at the last top first, until one is `enough`."""
     for order in orders:
         for _ in range(rounds):
-            placement = place(order)
-            yield placement
+            yield (placement := place(order))
             if placement.height <= enough:
                 break
             order = promote(order, boxes, placement)
