@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -19,7 +19,6 @@ from tvm.s_tir import SBlock
 from tvm.tirx import BufferStore, IterVar, PrimFunc
 
 from ...errors import SequenceError
-from ...memory.streaming.region import Region
 from ...program import Program
 from ...program.free_name import free_name
 from ...tir.expressions import loads, uses
@@ -106,52 +105,6 @@ def channels_last(lowered: Lowered, steps: Iterable[int]) -> Lowered:
     kernels = {name: kernel for name, kernel in sorted(kernels.items()) if name in used}
     program, weights = repack_by_number(replace(program, steps=tuple(found), tensors=tensors), lowered.weights, repacks)
     return replace(lowered, program=program, kernels=kernels, weights=weights, last=lowered.last | chosen)
-
-
-def move_results(
-    lowered: Lowered,
-    wanted: Callable[[int, int], bool],
-    possible: Callable[[PrimFunc, frozenset[int], frozenset[int]], bool],
-) -> Lowered:
-    """Store results with channels last that all kernels can write and read so.
-
-    `wanted` chooses among them by tensor and step. `possible` tells it of a kernel, the positions of such operands, and
-    those of its own weights; loops keep the layouts of their tensors.
-    """
-    program, kernels = lowered.program, lowered.kernels
-    movable = movable_results(program).items()
-    chosen = {tensor: step for tensor, step in movable if tensor not in lowered.last and wanted(tensor, step)}
-    own = own_weights(program)
-    known: dict[tuple[str, frozenset[int]], bool] = {}
-    again = True
-    while again:
-        again = False
-        for step in program.steps:
-            tensors = (*step.reads, *step.writes)
-            places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
-            if places and (step.kernel, places) not in known:
-                known[step.kernel, places] = step.kernel in kernels and possible(
-                    kernels[step.kernel], places, own[step.kernel]
-                )
-            if places and not known[step.kernel, places]:
-                again = True
-                for place in places:
-                    chosen.pop(tensors[place], None)
-    return channels_last(lowered, chosen.values()) if chosen else lowered
-
-
-def follow_tensors(region: Region, before: Lowered, after: Lowered) -> Region:
-    """Return a region of rows whose axes follow the tensors that now have channels last.
-
-    Shapes do not tell which: a tensor of as many channels as rows and columns keeps its own.
-    """
-    changed = after.last - before.last
-    stages = []
-    for stage in region.stages:
-        step = before.program.steps[stage.step]
-        tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
-        stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
-    return replace(region, stages=tuple(stages))
 
 
 def own_weights(program: Program) -> dict[str, frozenset[int]]:

@@ -6,6 +6,7 @@ Kernels change with their operands: a result keeps its layout if one of them can
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from tvm.tirx import PrimFunc
 
@@ -22,7 +23,7 @@ from ..rules.integer.rows import nchw_pmaddwd, neon_int16_accumulate
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
 from ..schedule.candidates import RULES
-from .channels_last import CHANNELS, follow_tensors, move_results, with_channels_last
+from .channels_last import CHANNELS, channels_last, movable_results, own_weights, with_channels_last
 
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers with channels last
@@ -33,26 +34,48 @@ _PRODUCTS: tuple[Rule, ...] = tuple(
 
 @switchable
 def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int] = ()) -> Lowered:
-    """Store integer results of `steps`, by number, with channels last if all kernels allow it.
+    """Store integer results of `steps`, by number, with channels last if all kernels can write and read them so.
 
-    The tensors `kept` stay as they are.
+    The tensors `kept`, and those of loops, stay as they are.
     """
-    if not (lowered.machine.pmaddwd or lowered.machine.smull_sadalp or lowered.machine.int8_dot):
+    program, kernels, machine = lowered.program, lowered.kernels, lowered.machine
+    if not (machine.pmaddwd or machine.smull_sadalp or machine.int8_dot):
         return lowered
-    tensors, machine = lowered.program.tensors, lowered.machine
-    return move_results(
-        lowered,
-        lambda tensor, step: step in steps and tensors[tensor].dtype in _DTYPES and tensor not in kept,
-        lambda kernel, places, weights: _may_move(kernel, places, weights, machine),
-    )
+    chosen = {
+        tensor: step
+        for tensor, step in movable_results(program).items()
+        if step in steps and program.tensors[tensor].dtype in _DTYPES and tensor not in lowered.last | set(kept)
+    }
+    own = own_weights(program)
+    again = True
+    while again:
+        again = False
+        for step in program.steps:
+            tensors = (*step.reads, *step.writes)
+            places = frozenset(n for n, tensor in enumerate(tensors) if tensor in chosen)
+            if not places:
+                continue
+            if step.kernel not in kernels or not _may_move(kernels[step.kernel], places, own[step.kernel], machine):
+                again = True
+                for place in places:
+                    chosen.pop(tensors[place], None)
+    return channels_last(lowered, chosen.values()) if chosen else lowered
 
 
 def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered, Region]:
-    """Store integers of a region with channels last; axes of its stages follow."""
+    """Store integers of a region of rows with channels last; axes of its stages follow their tensors.
+
+    Shapes do not tell which: a tensor of as many channels as rows and columns keeps its own.
+    """
     if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
         return lowered, region
     moved = integers_last(lowered, {stage.step for stage in region.stages})
-    return moved, follow_tensors(region, lowered, moved)
+    stages = []
+    for stage in region.stages:
+        step = lowered.program.steps[stage.step]
+        tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
+        stages.append(replace(stage, axis=stage.axis - 1) if tensor in moved.last - lowered.last else stage)
+    return moved, replace(region, stages=tuple(stages))
 
 
 @memoise_by_structure

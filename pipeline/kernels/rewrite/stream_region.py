@@ -17,7 +17,6 @@ from ...memory.streaming.merge_region import merge_region
 from ...memory.streaming.region import Region
 from ..lower.divide_kernels import divide_kernels
 from ..lower.lower import Lowered
-from .columns_last import region_with_columns_last
 from .integers_last import region_with_integers_last
 from .region_body import RegionBody
 from .splittable import checked_region
@@ -26,7 +25,7 @@ from .transpose_in_place import turns_of
 
 def stream_region(lowered: Lowered, region: Region) -> Lowered:
     """Replace the steps of `region` by one loop, at the last one's place. Raises PlanError, always a bug."""
-    lowered, region = checked_region(*region_with_columns_last(*region_with_integers_last(lowered, region)))
+    lowered, region = checked_region(*region_with_integers_last(lowered, region))
     body = RegionBody(lowered, region)
     loop = body.loop()
     while any(name.startswith(f"{loop.kernel}_turned") for name in lowered.kernels):

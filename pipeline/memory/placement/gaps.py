@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ..liveness import Lifetime
-from .greedy import Box, Placement, neighbours, orders, place_lowest, promoted
+from .greedy import Box, Placement, neighbours, place_greedily
 
 
 @dataclass(frozen=True)
@@ -47,11 +46,7 @@ def place_with_gaps(shapes: Sequence[Shape], best: Placement, bound: int, rounds
         [(other, *limits) for other in near[one] for limits in _apart(shape, shapes[other])]
         for one, shape in enumerate(shapes)
     ]
-    for found in promoted(orders(boxes, near), boxes, partial(place_lowest, boxes, apart), rounds, bound):
-        best = min(best, found, key=lambda each: each.height)
-        if best.height <= bound:
-            break
-    return best
+    return min(best, place_greedily(boxes, near, apart, rounds, bound), key=lambda each: each.height)
 
 
 def _around(shape: Shape) -> Box:

@@ -1,4 +1,4 @@
-"""Place buffers greedily: take them in some order, each into the lowest or the tightest free gap.
+"""Place buffers greedily: take them in some order, each into the lowest free gap.
 
 No single order wins on every network, so the planner takes the best of several. A box is a buffer in time and memory:
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..liveness import Lifetime, sum_alive
 
@@ -26,6 +27,10 @@ class Box(Lifetime):
     @property
     def length(self) -> int:
         return self.end - self.start
+
+
+#: another box, and the open interval of offset differences that are forbidden
+Conflict = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,11 @@ def neighbours(boxes: Sequence[Box]) -> list[list[int]]:
     return found
 
 
+def conflicts(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> list[list[Conflict]]:
+    """List, for each box, its neighbours with the offset differences at which they share a byte."""
+    return [[(n, -box.size, boxes[n].size) for n in others] for box, others in zip(boxes, near, strict=True)]
+
+
 def loads(boxes: Sequence[Box]) -> list[int]:
     """Sum the sizes of the boxes alive at each step."""
     return sum_alive([box.size for box in boxes], boxes, max((box.end for box in boxes), default=0))
@@ -64,12 +74,6 @@ def lowest_free(taken: Iterable[tuple[int, int]]) -> int:
     return lowest
 
 
-def crowding(boxes: Sequence[Box]) -> list[int]:
-    """Return, for each box, the largest load of a step at which it is alive."""
-    steps = loads(boxes)
-    return [max(steps[box.start : box.end]) for box in boxes]
-
-
 def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list[int]]:
     """Yield the greedy orders of the boxes, the most often successful first.
 
@@ -80,8 +84,8 @@ def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list
     Pisarchyk & Lee. By number of conflicts: TVM's USMP greedy_by_conflicts. By start and by end: a stack, forwards
     and backwards.
     """
-    crowd = crowding(boxes)
     total = loads(boxes)
+    crowd = [max(total[box.start : box.end]) for box in boxes]  # the largest load of a step at which each is alive
     crest = {step: rank for rank, step in enumerate(sorted(range(len(total)), key=lambda s: (-total[s], s)))}
     breadth = [min(crest[s] for s in range(box.start, box.end)) for box in boxes]
 
@@ -99,48 +103,6 @@ def orders(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> Iterator[list
     yield sort(lambda b, box: (-box.end, -box.size))
 
 
-def place(
-    boxes: Sequence[Box],
-    near: Sequence[Sequence[int]],
-    order: Sequence[int],
-    *,
-    tightest: bool = False,
-    below: int | None = None,
-    fixed: Sequence[int] | None = None,
-) -> Placement | None:
-    """Place the boxes in `order`, each in the lowest gap, or (`tightest`) the smallest.
-
-    Returns None as soon as a box would end at `below` or above: the caller has something as good. Boxes with an offset
-    in `fixed` (not -1) keep it.
-    """
-    offsets = [-1] * len(boxes) if fixed is None else list(fixed)
-    height = max((low + box.size for low, box in zip(offsets, boxes, strict=True) if low >= 0), default=0)
-    for box in order:
-        if offsets[box] >= 0:
-            continue
-        size = boxes[box].size
-        taken = sorted(
-            (offsets[other], offsets[other] + boxes[other].size) for other in near[box] if offsets[other] >= 0
-        )
-        top, chosen, slack = 0, -1, None
-        for low, high in taken:
-            gap = low - top
-            if gap >= size and (slack is None or gap - size < slack):
-                chosen, slack = top, gap - size
-                if not tightest or slack == 0:
-                    break
-            if high > top:
-                top = high
-        if chosen < 0:
-            chosen = top
-        offsets[box] = chosen
-        if chosen + size > height:
-            height = chosen + size
-            if below is not None and height >= below:
-                return None
-    return Placement(tuple(offsets), height)
-
-
 def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) -> list[int]:
     """Move the boxes at the top of `placement` to the front.
 
@@ -151,15 +113,29 @@ def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) ->
     return blamed + [b for b, top in zip(order, tops, strict=True) if top < placement.height]
 
 
-def place_lowest(
+def place_greedily(
     boxes: Sequence[Box],
-    apart: Sequence[Sequence[tuple[int, int, int]]],
-    order: Sequence[int],
-    walls: Sequence[int] = (),
+    near: Sequence[Sequence[int]],
+    apart: Sequence[Sequence[Conflict]],
+    rounds: int,
+    enough: int,
+) -> Placement:
+    """Return the lowest placement in `rounds` of each order, see `promoted`; stop at height `enough`."""
+    found = promoted(orders(boxes, near), boxes, partial(place_lowest, boxes, apart), rounds, enough)
+    best = next(found)
+    for other in found:
+        if best.height <= enough:
+            break
+        best = min(best, other, key=lambda each: each.height)
+    return best
+
+
+def place_lowest(
+    boxes: Sequence[Box], apart: Sequence[Sequence[Conflict]], order: Sequence[int], walls: Sequence[int] = ()
 ) -> Placement:
     """Place the boxes in `order`, each at its lowest possible offset, across none of the `walls`.
 
-    `apart` lists, for each box, other boxes, each with the open interval of forbidden offset differences.
+    `apart` are the conflicts of each box.
     """
     offsets = [-1] * len(boxes)
     for box in order:
@@ -172,16 +148,14 @@ def place_lowest(
 def promoted(
     orders: Iterable[Sequence[int]],
     boxes: Sequence[Box],
-    place: Callable[[Sequence[int]], Placement | None],
+    place: Callable[[Sequence[int]], Placement],
     rounds: int,
     enough: int,
 ) -> Iterator[Placement]:
     """Yield placements in each order: `rounds` of them, each with the boxes at the last top first, until one is `enough`."""
     for order in orders:
         for _ in range(rounds):
-            placement = place(order)
-            assert placement is not None
-            yield placement
+            yield (placement := place(order))
             if placement.height <= enough:
                 break
             order = promote(order, boxes, placement)

@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ...program import Program
 from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
-from .canonical import lower_placement
 from .gaps import BufferPart, Shape, place_with_gaps
-from .greedy import Box, Placement, loads, neighbours, orders, place, promote, promoted
+from .greedy import Box, Placement, conflicts, loads, neighbours, place_greedily
 from .skyline import skyline_placement
 
-#: promotions of the boxes at the top before the searches begin
+#: rounds of each order with the boxes at the last top first, where buffers have gaps or memories walls
 PROMOTIONS = 24
-#: boxes the searches may look at; half a second to a second, if they are needed at all
-WORK = 400_000
+#: boxes the search may look at; a quarter to half a second, if it is needed at all
+WORK = 200_000
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,8 @@ class ArenaPlan:
 def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
     """Plan an arena for the program in its given order.
 
-    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of searches,
-    exact for small programs and limited to `work` otherwise. These take each buffer as alive while any part of it is.
+    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of a search limited
+    to `work`. These take each buffer as alive while any part of it is.
     If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
     clock, no random numbers.
     """
@@ -81,9 +79,6 @@ def place_buffers(
     placement = lowest(boxes, work)
     least = _most_alive(shapes)
     if placement.height > least:
-        own = _workspaces(program)
-        placement = _workspaces_last(boxes, [index in own for index in chosen], placement, work)
-    if placement.height > least:
         placement = place_with_gaps(shapes, placement, least, PROMOTIONS)
     return tuple(offset * unit for offset in placement.offsets), placement.height * unit
 
@@ -97,49 +92,13 @@ def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignm
 
 
 def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """Find the lowest placement: greedy orders, promotions, then skyline and canonical search.
-
-    Each of the two searches gets half of the work.
-    """
+    """Find the lowest placement: greedy orders, then `work` of the skyline search."""
     if not boxes:
         return Placement((), 0)
     least = max(loads(boxes))
     near = neighbours(boxes)
-    best: Placement | None = None
-    winner: list[int] = []
-    for order in orders(boxes, near):
-        for tightest in (False, True):
-            found = place(boxes, near, order, tightest=tightest, below=best.height if best else None)
-            if found is not None:
-                best, winner = found, order
-                if best.height == least:
-                    return best
-    assert best is not None
-    again = promoted([promote(winner, boxes, best)], boxes, partial(place, boxes, near), PROMOTIONS, least)
-    best = min([best, *again], key=lambda each: each.height)
-    if best.height > least:
-        best = skyline_placement(boxes, best, least, work // 2)
-    return best if best.height == least else lower_placement(boxes, best, least, work // 2)
-
-
-def _workspaces_last(boxes: Sequence[Box], own: Sequence[bool], best: Placement, work: int) -> Placement:
-    """Place workspaces next to the lowest placement of the rest, if that is lower than `best`.
-
-    So a workspace never costs more than outside the arena.
-    """
-    if not any(own):
-        return best
-    rest = lowest([box for box, mine in zip(boxes, own, strict=True) if not mine], work)
-    offsets = iter(rest.offsets)
-    fixed = [-1 if mine else next(offsets) for mine in own]
-    found = place(boxes, neighbours(boxes), range(len(boxes)), below=best.height, fixed=fixed)
-    return found or best
-
-
-def _workspaces(program: Program) -> frozenset[int]:
-    return frozenset(
-        program.buffers_of(tuple(tensor for step in program.steps for tensor in step.writes[len(step.results) :]))
-    )
+    best = place_greedily(boxes, near, conflicts(boxes, near), 1, least)
+    return best if best.height == least else skyline_placement(boxes, best, least, work)
 
 
 def _most_alive(shapes: Sequence[Shape]) -> int:

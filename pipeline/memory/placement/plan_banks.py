@@ -25,7 +25,7 @@ from ...program import Program
 from ...targets import Target
 from ...targets.memory import select_kind
 from ..liveness import BufferParts, aligned
-from .greedy import Box, Placement, neighbours, orders, place_lowest, promoted
+from .greedy import Box, Placement, conflicts, neighbours, orders, place_lowest, promoted
 from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
 from .traffic import traffic
 
@@ -175,8 +175,7 @@ def _fill_banks(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int],
     near = neighbours(boxes)
     density = [nbytes / (box.size * box.length) for nbytes, box in zip(busy, boxes, strict=True)]
     busiest = sorted(range(len(boxes)), key=lambda box: (-density[box], -boxes[box].size, box))
-    apart = [[(each, -box.size, boxes[each].size) for each in others] for box, others in zip(boxes, near, strict=True)]
-    place = partial(place_lowest, boxes, apart, walls=walls)
+    place = partial(place_lowest, boxes, conflicts(boxes, near), walls=walls)
     yield from promoted((busiest, *orders(boxes, near)), boxes, place, PROMOTIONS, walls[-1] + room)
 
 

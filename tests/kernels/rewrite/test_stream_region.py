@@ -11,6 +11,7 @@ from tvm import relax
 
 from passfit.kernels.lower.lower import lower
 from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.rewrite.split_reductions import split_reductions
 from passfit.kernels.rewrite.splittable import splits_of
 from passfit.kernels.rewrite.stream_region import stream_region
 from passfit.kernels.schedule.candidates import RULE_WORKSPACE
@@ -24,6 +25,7 @@ from passfit.passes.sequence.sequence import TVM_DEFAULT, Sequence
 from passfit.program import Loop
 from passfit.program.check import first_problem
 from passfit.program.workspaces import largest_workspace
+from passfit.targets import get_target
 from passfit.tir.row_window import tensors_of
 from passfit.tir.workspace import workspace_bytes
 
@@ -154,10 +156,10 @@ STARTS = ((0, (1, 2)), (1, (1,)))
 BY_DAY = ((0, (2,)), (1, (1,)))
 
 
-def _regions(program, starts=STARTS):
+def _regions(program, starts=STARTS, axes=(1, 2)):
     """Yield the longest regions along each axis from some first steps."""
     splits, steps = splits_of(program), program.program
-    for axis in (1, 2):
+    for axis in axes:
         for first, groups in starts:
             ends = range(len(steps.steps) - 1, first, -1)
             last = next((end for end in ends if region(steps, splits, first, end, axis)), first)
@@ -190,6 +192,15 @@ def test_steps_that_run_as_one_compute_the_same(name, starts):
     wanted = run(program, inputs)
     checked = [_check(program, found, wanted, inputs) for found in _regions(program, starts)]
     assert len(checked) > 1
+
+
+@pytest.mark.parametrize("name", ["odd edges", "residual", "pools", "squeeze"])
+def test_columns_that_run_as_one_compute_the_same(name):
+    shape, body = MODELS[name]
+    program = split_reductions(replace(lowered([shape], body), machine=get_target("x86-64").machine))
+    inputs = random_inputs(program)
+    wanted = run(program, inputs)
+    assert [_check(program, found, wanted, inputs) for found in _regions(program, ((0, (1, 2)),), (3,))]
 
 
 def test_poolings_take_rows_as_they_come():

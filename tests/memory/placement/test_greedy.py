@@ -3,7 +3,16 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from passfit.memory.placement.greedy import Box, loads, neighbours, orders, place, promote
+from passfit.memory.placement.greedy import (
+    Box,
+    conflicts,
+    loads,
+    neighbours,
+    orders,
+    place_greedily,
+    place_lowest,
+    promote,
+)
 
 
 @st.composite
@@ -27,11 +36,10 @@ def test_every_order_places_all_boxes_apart(found):
     near = neighbours(found)
     for order in orders(found, near):
         assert sorted(order) == list(range(len(found)))
-        for tightest in (False, True):
-            placed = place(found, near, order, tightest=tightest)
-            assert apart(found, placed.offsets)
-            assert placed.height == max(low + b.size for low, b in zip(placed.offsets, found, strict=True))
-            assert max(loads(found)) <= placed.height <= sum(b.size for b in found)
+        placed = place_lowest(found, conflicts(found, near), order)
+        assert apart(found, placed.offsets)
+        assert placed.height == max(low + b.size for low, b in zip(placed.offsets, found, strict=True))
+        assert max(loads(found)) <= placed.height <= sum(b.size for b in found)
 
 
 @given(boxes)
@@ -43,25 +51,22 @@ def test_neighbours_are_those_that_meet_in_time(found):
         ]  # fmt: skip
 
 
-@given(boxes)
-def test_placing_stops_at_a_height_that_is_no_gain(found):
+@given(boxes, st.integers(1, 3))
+def test_more_rounds_never_place_higher(found, rounds):
     near = neighbours(found)
-    order = next(orders(found, near))
-    height = place(found, near, order).height
-    assert place(found, near, order, below=height) is None
-    assert place(found, near, order, below=height + 1).height == height
+    one, more = (place_greedily(found, near, conflicts(found, near), each, 0) for each in (1, rounds))
+    assert apart(found, more.offsets)
+    assert more.height <= one.height
 
 
-def test_the_tightest_gap_is_taken_where_the_lowest_is_wide():
-    # Gaps of 5 at offset 2 and of 3 at offset 8, for a box of 3.
-    found = [Box(0, 2, 2), Box(0, 2, 1), Box(0, 2, 4), Box(1, 2, 3)]
+def test_the_lowest_gap_is_taken():
+    # With the others placed, gaps of 1 and 5 are left below the top, for a box of 3.
+    found = [Box(0, 3, 2), Box(0, 1, 5), Box(0, 3, 4), Box(1, 3, 3)]
     near = neighbours(found)
-    fixed = [0, 7, 11, -1]
-    assert place(found, near, [3], fixed=fixed).offsets[3] == 2
-    assert place(found, near, [3], fixed=fixed, tightest=True).offsets[3] == 8
+    assert place_lowest(found, conflicts(found, near), [0, 1, 2, 3]).offsets == (0, 2, 7, 2)
 
 
 def test_the_boxes_at_the_top_are_promoted():
     found = [Box(0, 1, 1), Box(0, 1, 1), Box(0, 1, 1)]
-    placed = place(found, neighbours(found), [0, 1, 2])
+    placed = place_lowest(found, conflicts(found, neighbours(found)), [0, 1, 2])
     assert promote([0, 1, 2], found, placed) == [2, 0, 1]
