@@ -37,7 +37,7 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
 
     The tensors `kept` stay as they are.
     """
-    if not (lowered.machine.pmaddwd or lowered.machine.smull_sadalp or lowered.machine.int8_dot):
+    if not (lowered.machine.pmaddwd or lowered.machine.smull_sadalp or lowered.machine.dots):
         return lowered
     tensors, machine = lowered.program.tensors, lowered.machine
     return move_results(

@@ -40,14 +40,15 @@ class NeonC2s4(QuadWindows):
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
-        self.halves = 1 if machine.int8_dot else 2
+        sdot = "sdot" in machine.dots
+        self.halves = 1 if sdot else 2
         if not self.dense:
             self.read_memory()
-        sums = _SUMS if self.dense or machine.int8_dot else _SUMS - 1
-        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.int8_dot)
+        sums = _SUMS if self.dense or sdot else _SUMS - 1
+        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, sdot)
         half = self.chunk // 2
-        order = "r k/4 f k%4" if machine.int8_dot else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
-        halves = 0 if machine.int8_dot else self.chunk
+        order = "r k/4 f k%4" if sdot else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
+        halves = 0 if sdot else self.chunk
         plain = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
         self.repack = self.pack(plain)
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
