@@ -29,8 +29,8 @@ class Machine:
     scalar needs no vector of its own. `lmul` registers form one such vector if the processor joins them itself, so
     that shorter vectors leave more registers. `compact` asks for short code: loops where unrolled code would be faster. `pmaddwd` says that one instruction adds up
     the products of two pairs of int16 in each lane, as AVX2's vpmaddwd. `smull_sadalp` says that products of eight bytes are
-    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `int8_dot` that one instruction adds up four
-    products of bytes in each int32, as sdot, and as vpdpbusd if there are `pmaddwd`, where one factor is unsigned; without vectors, two instructions, as smlad. `vmlava` says that
+    summed in int16, and pairs of these in int32, as NEON's smull, smlsl and sadalp; `dots` names
+    the instructions that add up four products of bytes in each int32 (see dot_products.py). `vmlava` says that
     one instruction adds up sixteen products of bytes in one int32, as Helium's of that name: LLVM makes no such vectors by itself, so
     that `lanes` is 1, and rules write those of `vectors_of`, which `float_vectors` says are for floats too. `keep_tap_loops`
     says that loops over taps stay loops if tiles fill the registers. `transposes` says that blocks of vectors are transposed
@@ -46,7 +46,7 @@ class Machine:
     compact: bool = False
     pmaddwd: bool = False
     smull_sadalp: bool = False
-    int8_dot: bool = False
+    dots: tuple[str, ...] = ()
     vmlava: bool = False
     float_vectors: bool = False
     keep_tap_loops: bool = False
@@ -95,15 +95,14 @@ def machine_of(architecture: str, features: tuple[str, ...]) -> Machine:
     if architecture in ("riscv32", "thumb"):
         floats = any(re.match(r"\+(f$|fp|vfp)", word) for word in features)
         vmlava = any(word.startswith("+mve") for word in features)
-        vectors = {"vmlava": vmlava, "float_vectors": "+mve.fp" in features}
-        return replace(_SCALAR, int8_dot="+dsp" in features, soft_floats=not floats, **vectors)
+        return replace(_SCALAR, soft_floats=not floats, vmlava=vmlava, float_vectors="+mve.fp" in features)
     if architecture == "riscv64":
         bits = riscv_vector_bits(features)
         return Machine(_JOINED * bits // 32, 32 // _JOINED, by_element=True, lmul=_JOINED) if bits else _SCALAR
     if architecture == "arm":
         return Machine(lanes=4, registers=16, by_element=True, smull_sadalp=True) if "+neon" in features else _SCALAR
     if architecture == "aarch64":
-        return Machine(by_element=True, smull_sadalp=True, int8_dot="+dotprod" in features)
+        return Machine(by_element=True, smull_sadalp=True)
     return Machine(keep_tap_loops=architecture == "x86_64", transposes=architecture == "x86_64")
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, cast, get_args
 
 from ..errors import ConfigError, did_you_mean
+from .dot_products import DOT_PRODUCTS, dot_products
 from .machine import WIDE_REGISTERS, WIDE_STACK, Machine, machine_of
 from .memory import Kind, Memory, select_kind
 
@@ -35,9 +36,6 @@ _WIDE_NEAR = 40960
 _WITH_AVX512 = frozenset({"x86-64-v4", "skylake-avx512", "cascadelake", "icelake-server", "sapphirerapids", "znver5"})
 #: names of processors with AVX2
 _WITH_AVX2 = _WITH_AVX512 | {"x86-64-v3", "haswell", "skylake", "alderlake", "znver1", "znver2", "znver3", "znver4"}
-#: features and names of processors that add up four products of bytes
-_VNNI = frozenset({"+avx512vnni", "+avxvnni"})
-_WITH_VNNI = frozenset({"cascadelake", "icelake-server", "sapphirerapids", "alderlake", "znver4", "znver5"})
 
 
 def has_avx512(architecture: str, cpu: str, features: Collection[str]) -> bool:
@@ -84,19 +82,22 @@ class Target:
     @property
     def machine(self) -> Machine:
         """Return the processor as schedule rules see it."""
-        pairs = self.architecture == "x86_64" and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
+        x86 = self.architecture == "x86_64"
+        pairs = x86 and ("+avx2" in self.features or self.cpu in _WITH_AVX2)
         found = machine_of(self.architecture, self.features)
         if has_avx512(self.architecture, self.cpu, self.features):
             found = replace(
                 found, lanes=16, registers=WIDE_REGISTERS, keep_tap_loops=False, l1_bytes=_WIDE_NEAR, stack=WIDE_STACK
             )
-        dots = found.int8_dot or (pairs and (self.cpu in _WITH_VNNI or not _VNNI.isdisjoint(self.features)))
-        return replace(found, threads=self.threads, compact=self.opt == "size", pmaddwd=pairs, int8_dot=dots)
+        dots = dot_products(self.architecture, self.cpu, self.features) if pairs or not x86 else ()
+        return replace(found, threads=self.threads, compact=self.opt == "size", pmaddwd=pairs, dots=dots)
 
     @property
     def zig_cpu(self) -> str:
         """Return cpu and features in words of zig, such as `cortex_m4+vfp4d16sp`: MVE is for kernels (codegen/bare/helium.py)."""
-        features = "".join(each[0] + each[1:].replace("-", "_").replace(".", "_") for each in self.features)
+        unknown = frozenset[str]().union(*(row.features for row in DOT_PRODUCTS if not row.zig))
+        known = [each for each in self.features if each not in unknown]
+        features = "".join(each[0] + each[1:].replace("-", "_").replace(".", "_") for each in known)
         return self.cpu.replace("-", "_") + re.sub(r"\+mve(_fp)?", "-mve_fp-mve", features)
 
     @property

@@ -13,14 +13,14 @@ from passfit.targets import Machine, get_target
     [
         ("x86-64", Machine(8, 16, pmaddwd=True, keep_tap_loops=True, transposes=True)),
         ("x86-64-v4", Machine(16, 32, l1_bytes=40960, pmaddwd=True, transposes=True, stack=2048)),
-        ("x86-64-vnni", Machine(16, 32, l1_bytes=40960, pmaddwd=True, int8_dot=True, transposes=True, stack=2048)),
+        ("x86-64-vnni", Machine(16, 32, l1_bytes=40960, pmaddwd=True, dots=("vpdpbusd",), transposes=True, stack=2048)),
         ("rpi4", Machine(8, 16, by_element=True, smull_sadalp=True)),
-        ("rpi5", Machine(8, 16, by_element=True, smull_sadalp=True, int8_dot=True)),
+        ("rpi5", Machine(8, 16, by_element=True, smull_sadalp=True, dots=("sdot",))),
         ("beaglebone", Machine(4, 16, by_element=True, smull_sadalp=True)),
         ("visionfive2", Machine(1, 20)),
-        ("mps2-an386", Machine(1, 20, compact=True, int8_dot=True)),
-        ("mps3-an547", Machine(1, 20, compact=True, int8_dot=True, vmlava=True, float_vectors=True)),
-        ("stm32u585", Machine(1, 20, compact=True, int8_dot=True)),
+        ("mps2-an386", Machine(1, 20, compact=True, dots=("smlad",))),
+        ("mps3-an547", Machine(1, 20, compact=True, dots=("smlad",), vmlava=True, float_vectors=True)),
+        ("stm32u585", Machine(1, 20, compact=True, dots=("smlad",))),
         ("rv32-virt", Machine(1, 20, compact=True, soft_floats=True)),
         ("rp2040", Machine(1, 20, compact=True, soft_floats=True)),
         ("bpi-f3", Machine(32, 8, by_element=True, lmul=4)),
@@ -41,7 +41,7 @@ def test_vectors_are_those_llvm_may_use(name, machine):
     ],
 )
 def test_vnni_is_a_feature_or_a_processors_beside_pairs(cpu, features, dots):
-    assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.int8_dot is dots
+    assert replace(get_target("x86-64"), cpu=cpu, features=features).machine.dots == (("vpdpbusd",) if dots else ())
 
 
 @pytest.mark.parametrize(("features", "vmlava"), [(("+mve",), True), (("-mve.fp", "-mve"), False), ((), False)])

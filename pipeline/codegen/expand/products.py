@@ -12,8 +12,8 @@
     addp                        TOTALS and ACROSS: four sums of four runs each become one number each, by three
 
 16 products in three instructions (XNNPACK, the kernels c2s4 and c16 "mlal"; here with any int8, see tir/operators/quads.py).
-Written as vectors that LLVM knows: on other targets the same numbers come out. An instruction of another row is a line
-of WRITERS.
+Written as vectors that LLVM knows: on other targets the same numbers come out. An instruction for FOURS or
+DOTS is a row of targets/dot_products.py.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from tvm.ir import Call, Expr
 from tvm.target.codegen import target_has_features
 from tvm.tirx import Broadcast, IntImm, PrimFunc
 
-from ...tir.lowering.kernel_target import target_of
+from ...targets.dot_products import DOT_PRODUCTS
+from ...tir.lowering.kernel_target import architecture_of, target_of
 from ...tir.operators.moved import MOVED
 from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
 from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
@@ -42,11 +43,6 @@ from .shuffle import concat, constant, expand_operators, split, take
 
 #: vpmaddwd by its lanes, and the features that have it
 _PMADDWD = {8: ("llvm.x86.avx2.pmadd.wd", ("avx2",)), 16: ("llvm.x86.avx512.pmaddw.d.512", ("avx512bw",))}
-#: vpdpbusd by its lanes, and the features that have it
-_VPDPBUSD = {
-    8: ("llvm.x86.avx512.vpdpbusd.256", ("avx512vnni", "avxvnni")),
-    16: ("llvm.x86.avx512.vpdpbusd.512", ("avx512vnni",)),
-}
 #: lanes of one step of sums
 _LANES = 4
 #: function of what the target has, and a call
@@ -54,13 +50,13 @@ Writer = Callable[["Instructions", Call], Expr]
 
 
 class Instructions(NamedTuple):
-    """Instructions that a kernel's target has: those of x86 by their lanes."""
+    """Instructions that a kernel's target has: those of `dots` by the dtype of values, and by lanes."""
 
     neon: str | None
     smlad: bool
     mve: bool
     pmaddwd: dict[int, str]
-    vpdpbusd: dict[int, str]
+    dots: Mapping[str, dict[int, str]]
 
 
 def expand_products(kernel: PrimFunc) -> PrimFunc:
@@ -68,8 +64,13 @@ def expand_products(kernel: PrimFunc) -> PrimFunc:
 
     @cache  # at the first operator: LLVM is asked for each feature, and most kernels have no operator
     def has() -> Instructions:
-        x86 = (_available(each, kernel) for each in (_PMADDWD, _VPDPBUSD))
-        return Instructions(intrinsics_of(kernel), has_smlad(kernel), has_vectors(kernel), *x86)
+        architecture, dots = architecture_of(kernel), {"int8": dict[int, str](), "uint8": dict[int, str]()}
+        for row in DOT_PRODUCTS:
+            if row.architecture == architecture:
+                dots[row.values] |= _available(row.intrinsics, kernel)
+        return Instructions(
+            intrinsics_of(kernel), has_smlad(kernel), has_vectors(kernel), _available(_PMADDWD, kernel), dots
+        )
 
     return expand_operators(kernel, {name: partial(_write, write, has) for name, write in WRITERS.items()})
 
@@ -84,7 +85,7 @@ def _available(instructions: Mapping[int, tuple[str, tuple[str, ...]]], kernel: 
     return {
         lanes: name
         for lanes, (name, features) in instructions.items()
-        if target is not None and any(target_has_features(each, target) for each in features)
+        if name and target is not None and any(target_has_features(each, target) for each in features)
     }
 
 
@@ -100,17 +101,6 @@ def _pairs(has: Instructions, call: Call) -> Expr:
     low = halves.astype(short).astype(dtype) * weights.astype(byte_).astype(dtype)
     high = tirx.shift_right(weights, tirx.const(8, short)).astype(dtype)
     return low + tirx.shift_right(halves, tirx.const(16, dtype)) * high
-
-
-def _fours(has: Instructions, call: Call) -> Expr:
-    total, weights, values = call.args
-    lanes = total.ty.dtype.lanes
-    if has.smlad:
-        return smlad_products(*call.args, signed=False)
-    if lanes in has.vpdpbusd:
-        factors = [tirx.reinterpret(f"int8x{4 * lanes}", each) for each in (values, weights)]
-        return tirx.call_llvm_pure_intrin(f"int32x{lanes}", has.vpdpbusd[lanes], total, *factors)
-    return sum_of_parts(total, weights, values, 8, signed=False)
 
 
 def _halves(has: Instructions, call: Call) -> Expr:
@@ -129,25 +119,33 @@ def _couples(has: Instructions, call: Call) -> Expr:
 
 
 def _dots(has: Instructions, call: Call) -> Expr:
-    """Add products of bytes, four to each int32, by sdot or smlad; or of all lanes of two vectors, by vmlava."""
+    """Add products of int8, four to each int32; or of all lanes of two vectors, by vmlava."""
     total, weights, values = call.args
-    lanes, bytes_ = total.ty.dtype.lanes, weights.ty.dtype.lanes
-    if bytes_ > lanes:
-        bits = 128 // bytes_ if has.mve else 32
-        one, other = (each.astype(f"int{bits}x{bytes_}") for each in (weights, values))
-        if has.mve:
-            plain = [tirx.const(0, "int32")] * 3  # signed, added, not exchanged
-            name = f"llvm.arm.mve.vmldava.v{bytes_}i{bits}"
-            return tirx.call_llvm_pure_intrin("int32", name, *plain, total, one, other)
-        return total + tirx.call_llvm_pure_intrin("int32", f"llvm.vector.reduce.add.v{bytes_}i32", one * other)
+    bytes_ = weights.ty.dtype.lanes
+    if bytes_ == total.ty.dtype.lanes:
+        return _fours(has, call, "int8")
+    bits = 128 // bytes_ if has.mve else 32
+    one, other = (each.astype(f"int{bits}x{bytes_}") for each in (weights, values))
+    if has.mve:
+        plain = [tirx.const(0, "int32")] * 3  # signed, added, not exchanged
+        name = f"llvm.arm.mve.vmldava.v{bytes_}i{bits}"
+        return tirx.call_llvm_pure_intrin("int32", name, *plain, total, one, other)
+    return total + tirx.call_llvm_pure_intrin("int32", f"llvm.vector.reduce.add.v{bytes_}i32", one * other)
+
+
+def _fours(has: Instructions, call: Call, dtype: str = "uint8") -> Expr:
+    """Add products of four bytes, values of a dtype, to each int32: by smlad, or by the widest instruction that divides the lanes."""
+    total, weights, values = call.args
+    lanes, signed = total.ty.dtype.lanes, dtype == "int8"
     if has.smlad:
-        return smlad_products(total, weights, values)
-    if has.neon != "aarch64" or lanes % _LANES:
-        return sum_of_parts(total, weights, values, 8)
-    parts = []
-    for sums, *factors in zip(*(split(each, _LANES) for each in (total, weights, values))):
-        both = [tirx.reinterpret("int8x16", each) for each in factors]
-        parts.append(tirx.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.sdot.v4i32.v16i8", sums, *both))
+        return smlad_products(*call.args, signed=signed)
+    width = max((each for each in has.dots[dtype] if lanes % each == 0), default=0)
+    if not width:
+        return sum_of_parts(total, weights, values, 8, signed)
+    parts, order = [], (weights, values) if signed else (values, weights)
+    for sums, *factors in zip(*(split(each, width) for each in (total, *order))):
+        both = [tirx.reinterpret(f"int8x{4 * width}", each) for each in factors]
+        parts.append(tirx.call_llvm_pure_intrin(f"int32x{width}", has.dots[dtype][width], sums, *both))
     return concat(parts, lanes)
 
 

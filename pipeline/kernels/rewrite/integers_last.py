@@ -39,7 +39,7 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
     The tensors `kept`, and those of loops, stay as they are.
     """
     program, kernels, machine = lowered.program, lowered.kernels, lowered.machine
-    if not (machine.pmaddwd or machine.smull_sadalp or machine.int8_dot):
+    if not (machine.pmaddwd or machine.smull_sadalp or machine.dots):
         return lowered
     chosen = {
         tensor: step

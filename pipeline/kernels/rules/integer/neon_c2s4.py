@@ -15,6 +15,7 @@ in any order. Sums and values stay in registers: there is no other workspace.
 from __future__ import annotations
 
 from functools import partial
+from math import ceil, prod
 
 from tvm import tirx
 from tvm.ir import Expr, Var
@@ -28,9 +29,10 @@ from ..line_buffer import loop_of
 from .integer_sum import IntegerSum
 from .loops import in_tiles, load_neighbours, over_tile, vector
 from .micro_kernel import MicroKernel
-from .quad_form import CHUNK, LANES, PLACES
-from .quad_windows import QuadWindows, Tile, vectors_of
+from .quad_windows import CHUNK, LANES, PLACES, QuadWindows, Tile, vectors_of
 
+#: widths of a block of filters, and places of a tile
+_WIDTHS, _ROWS, _DENSE_ROWS = (32, 24, 16, 8), (8, 4, 3, 2, 1), (8, 6, 5, 4, 3, 2, 1)
 #: of eight registers, those for sums: one less if values are read by words
 _SUMS = 5
 
@@ -40,20 +42,37 @@ class NeonC2s4(QuadWindows):
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
-        self.halves = 1 if machine.int8_dot else 2
+        sdot = "sdot" in machine.dots
+        self.halves = 1 if sdot else 2
         if not self.dense:
             self.read_memory()
-        sums = _SUMS if self.dense or machine.int8_dot else _SUMS - 1
-        self.width, self.rows = self.tile_shape(machine.registers * machine.lanes * sums // 32, machine.int8_dot)
+        sums = _SUMS if self.dense or sdot else _SUMS - 1
+        self.width, self.rows = self._tile_shape(machine.registers * machine.lanes * sums // 32, sdot)
         half = self.chunk // 2
-        order = "r k/4 f k%4" if machine.int8_dot else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
-        halves = 0 if machine.int8_dot else self.chunk
+        order = "r k/4 f k%4" if sdot else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
+        halves = 0 if sdot else self.chunk
         plain = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
         self.repack = self.pack(plain)
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
         self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
         self.values = buffer_of("values", [self.halves, *places], f"uint{32 // self.halves}")
+
+    def _tile_shape(self, registers: int, sdot: bool) -> tuple[int, int]:
+        """Choose filters and places of a tile with the fewest instructions; sums take so many registers at most."""
+        terms = self.quads * prod(self.axes[var] for var in self.summed if not var.same_as(self.c))
+        windows = self.border is not None or self.tap is not None
+
+        def cost(width: int, rows: int) -> float:
+            around = (8 if rows >= PLACES else 16) if windows else 0  # branches, loops, words of fewer bytes
+            read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
+            alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
+            stored = (rows + 2 * alone) * width
+            multiplied = rows * width / 4 if sdot else rows * width * 3 / 4 + 2 * rows
+            return terms * (multiplied + width / 8 + read + 3) + 2 * stored
+
+        rows = _DENSE_ROWS if self.dense else _ROWS
+        return self.cheapest_tile(_WIDTHS, rows, cost, lambda width, high: high * width // 4 <= registers)
 
     def kernel(self) -> PrimFunc:
         """Build blocks of filters, with tiles of places in each."""

@@ -1,7 +1,9 @@
-"""Read the data of a tile from memory by words of four bytes, and join the channels of each place: see neon_c2s4.py.
+"""Match sums of integer products by four, read their data by words of four bytes, and store their results: see neon_c2s4.py.
 
 word     four neighbouring bytes; the last of a line overlaps with the one before
 value    two channels of a place: bytes picked from words, or the zero point where there is padding
+
+Four neighbouring places are stored at once where the result has them side by side.
 """
 
 from __future__ import annotations
@@ -10,18 +12,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
+from math import ceil
 
 from tvm import sym, tirx
 from tvm.ir import Expr, Var
 from tvm.tirx import BufferStore, IfThenElse, IntImm, Stmt
 
+from ....targets import Machine
 from ....tir.expressions import uses
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import flat_index, int64, sequence
-from ....tir.operators.quads import neighbours, picked
+from ....tir.operators.quads import byte, couple, neighbours, picked
+from .integer_sum import IntegerSum
 from .loops import by_value, guarded, vector
-from .quad_form import PLACES, QuadForm
+from .micro_kernel import MicroKernel
+from .sum_builder import SumBuilder
 
+#: channels that are neighbours in memory are read by so many; places side by side of a tile
+CHUNK, PLACES = 16, 4
+#: lanes of vectors of filters
+LANES = 8
 #: bytes of a word
 _WORD = 4
 
@@ -42,11 +52,61 @@ def vectors_of(rows: int) -> list[int]:
     return [min(first, max(rows - PLACES, 0)) for first in range(0, rows, PLACES)]
 
 
-class QuadWindows(QuadForm):
-    """Read values of padded, strided data; `low` and `high` bound the columns that are not padding."""
+class QuadWindows(SumBuilder):
+    """Read the form of a sum: `c` is the summed axis in fours, `dense` if its channels are neighbours in memory.
 
+    `steps` is the number of quads read at once, `chunk` the channels of these. A tile has `width` filters, and sums `acc`, of four
+    bytes. `low` and `high` bound the columns that are not padding. Raises NoMatch for other forms.
+    """
+
+    c: Var
+    width: int
+    acc: Var
     #: values a place has: two halves of a quad, int16, or one of four channels for dot products
     halves = 2
+
+    def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
+        super().__init__(form, machine, row)
+        zero, self.dtype = self.bytes_()
+        if not isinstance(zero, IntImm):
+            raise NoMatch("the zero point is computed")
+        #: the zero point of int8
+        self.zero = int(zero) - (128 if self.dtype == "uint8" else 0)
+        self.c, self.inner = self._channels()
+        self.others = [var for var in self.summed if not var.same_as(self.tap) and not var.same_as(self.c)]
+        at = next((place for place, index in enumerate(self.indices) if self.c.same_as(index)), None)
+        extents = [int(extent) for extent in self.data.source.ty.shape]
+        last = max(place for place, extent in enumerate(extents) if extent > 1)
+        plain = self.border is None and self.tap is None and self.stride == 1
+        self.dense = plain and at == last and self.axes[self.c] % CHUNK == 0
+        self.chunk = CHUNK if self.dense else 4
+        self.quads = ceil(self.axes[self.c] / 4)
+        self.rows_last, self.bytes = self._stores()
+        self.steps = CHUNK // 4 if self.dense else 1
+
+    def _channels(self) -> tuple[Var, int]:
+        """Find the summed axis to take by four, and the weight's dimension it moves along."""
+        for index in self.weight.indices:
+            if not isinstance(index, IntImm) and index not in self.axes:
+                raise NoMatch("the weight is not indexed by axes")
+        moved = [
+            var for var in self.summed if not var.same_as(self.tap) and any(uses(index, var) for index in self.indices)
+        ]
+        fit = [var for var in moved if self.axes[var] > 2]
+        if not fit:
+            raise NoMatch("no summed axis in fours")
+        # the least padding to fours, then the longest: rows of a window, if there are one or two channels
+        c = min(fit, key=lambda var: (ceil(self.axes[var] / 4) / self.axes[var], -self.axes[var]))
+        return c, self.weight_places([c])[0]
+
+    def _stores(self) -> tuple[bool, bool]:
+        """Return whether neighbouring places are neighbours in the result, and whether it holds bytes."""
+        x, f = Var("x", "int64"), Var("f", "int64")
+        own = {var: int64(0) for var in self.axes} | {self.x: x, self.f: f}
+        _, value, indices = self.result(tirx.const(0, "int32"), own)
+        linear = sym.detect_linear_equation(indices[-1], [x])
+        along = linear and isinstance(linear[0], IntImm) and int(linear[0]) == 1 and not uses(indices[-1], f)
+        return bool(along), str(value.ty.dtype) in ("int8", "uint8")
 
     def read_memory(self) -> None:
         """Find the steps of columns and channels in memory: one of them has to be 1. Raises NoMatch."""
@@ -153,16 +213,16 @@ class QuadWindows(QuadForm):
         indices = raw.indices
         before, at, after = indices[: self.line], indices[self.line], indices[self.line + 1 :]
 
-        def byte(n: int) -> Expr:
+        def element(n: int) -> Expr:
             return tirx.BufferLoad(raw.source, [*before, at + (place + n), *after])
 
         if count == _WORD:
-            word: Expr = neighbours(*(byte(n) for n in range(_WORD)))
+            word: Expr = neighbours(*(element(n) for n in range(_WORD)))
         else:
             word = tirx.const(0, "int32")
             for n in range(count):
                 word = word | tirx.shift_left(
-                    tirx.bitwise_and(byte(n).astype("int32"), tirx.const(0xFF, "int32")), tirx.const(8 * n, "int32")
+                    tirx.bitwise_and(element(n).astype("int32"), tirx.const(0xFF, "int32")), tirx.const(8 * n, "int32")
                 )
         if not self.by_channel:
             return word
@@ -171,8 +231,8 @@ class QuadWindows(QuadForm):
     @property
     def _fill(self) -> Expr:
         """Return a word of zero points as they are in memory."""
-        byte = (self.zero & 0xFF) ^ (0x80 if self.dtype == "uint8" else 0)
-        return _constant(byte * 0x01010101, 32)
+        value = (self.zero & 0xFF) ^ (0x80 if self.dtype == "uint8" else 0)
+        return _constant(value * 0x01010101, 32)
 
     def mask(self, half: int) -> Expr:
         """Return the bits to flip: of bytes without sign their highest, of the second half all."""
@@ -183,6 +243,43 @@ class QuadWindows(QuadForm):
         """Return the value of zero points: the padding."""
         word = ((self.zero & 0xFF) * 0x01010101) ^ (0xFFFFFFFF if half else 0)
         return _constant(word, 32 // self.halves)
+
+    def sum_at(self, row: int, lane: Expr) -> Expr:
+        """Return the int32 sum of a place of the tile and a filter of its block, in a vectorised loop."""
+        raise NotImplementedError
+
+    def stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
+        """Store the epilogue of a tile of `rows` places from `start` on."""
+
+        def result(row: Expr, sum_: Expr, filter_: Expr) -> tuple[Var, Expr, list[Expr]]:
+            own = {**outer, self.x: start + row, self.f: block * self.width + filter_}
+            return self.result(sum_, own)
+
+        def alone(row: int, first: int, lane: Expr) -> BufferStore:
+            return BufferStore(*result(int64(row), self.sum_at(row, lane + first), lane + first))
+
+        def together(row: int, first: int, free: int, lane: Expr) -> BufferStore:
+            four = [result(int64(row + n), self.sum_at(row + n, lane + first), lane + first)[1] for n in range(PLACES)]
+            word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
+            return BufferStore(self.acc, word, [int64(row), lane + free])
+
+        def taken(row: int, filter_: int, held: int, place: Expr) -> BufferStore:
+            buffer, value, indices = result(place + row, tirx.const(0, "int32"), int64(filter_))
+            word = tirx.BufferLoad(self.acc, [int64(row), int64(held)]).astype("int32")
+            return BufferStore(buffer, byte(word, place.astype("int32"), str(value.ty.dtype)), indices)
+
+        parts: list[Stmt] = []
+        whole = rows // PLACES * PLACES if self.rows_last and self.bytes else 0
+        for row in (*range(0, whole, PLACES), *range(whole, rows)):
+            for first in range(0, self.width, LANES):
+                lanes = min(LANES, self.width - first)
+                if row >= whole:
+                    parts.append(vector(lanes, partial(alone, row, first)))
+                    continue
+                free = first * (int(self.acc.ty.shape[-1]) // self.width)  # sums that have been read
+                parts.append(vector(lanes, partial(together, row, first, free)))
+                parts += [vector(PLACES, partial(taken, row, first + n, free + n)) for n in range(lanes)]
+        return parts
 
 
 def _covering(asked: Sequence[tuple[int, int]], low: int, end: int) -> list[tuple[int, int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm.ir import Expr
 
 from ....targets import Machine
+from ....targets.dot_products import DOT_PRODUCTS, DotProduct
 from ....tir.operators.pairs import fours, pairs
 from ....tir.operators.quads import dots
 from ....tir.operators.runs import SUMS
@@ -30,20 +31,29 @@ def _pmaddwd(machine: Machine) -> bool:
     return machine.pmaddwd and not machine.compact
 
 
-def _vpdpbusd(machine: Machine) -> bool:
-    return machine.int8_dot and _pmaddwd(machine)
-
-
 def _smull(machine: Machine) -> bool:
-    return machine.smull_sadalp and not machine.int8_dot and not machine.compact
+    return machine.smull_sadalp and "sdot" not in machine.dots and not machine.compact
 
 
 def _smlad(machine: Machine) -> bool:
-    return machine.int8_dot and machine.lanes == 1
+    return "smlad" in machine.dots
 
 
 def _add_pairs(sum_: Expr, weights: Expr, values: Expr) -> Expr:
     return sum_ + pairs(weights, values)
+
+
+def dot_rule(dot: DotProduct) -> MicroKernel:
+    """Return the rule for an instruction, on vectors where code may be long."""
+    return MicroKernel(
+        dot.name,
+        lambda machine: dot.name in machine.dots and not (machine.compact and machine.lanes > 1),
+        NhwcVnni,
+        multiply=dots if dot.values == "int8" else fours,
+        group=4,
+        values=dot.values,
+        fill_lanes=32,
+    )
 
 
 channel_windows = MicroKernel(
@@ -57,7 +67,7 @@ vector_runs = MicroKernel(
     "vector_runs", lambda machine: machine.vmlava, VectorRuns, multiply=dots, group=16, values="int8", vectors=True
 )
 word_runs = MicroKernel("word_runs", _smlad, WordRuns, group=4)
-nhwc_vnni = MicroKernel("nhwc_vnni", _vpdpbusd, NhwcVnni, multiply=fours, group=4, values="uint8", fill_lanes=32)
+DOT_RULES = tuple(map(dot_rule, (row for row in DOT_PRODUCTS if row.rule)))
 nhwc_pmaddwd_blocked = MicroKernel(
     "nhwc_pmaddwd_blocked", _pmaddwd, NhwcPmaddwdBlocked, multiply=_add_pairs, group=2, values="int16", others=2
 )
@@ -76,5 +86,5 @@ neon_c2s4 = MicroKernel("neon_c2s4", lambda machine: machine.smull_sadalp and no
 #: all rows, the best first
 ROWS = (
     channel_windows, channel_lines, channel_taps,
-    vector_runs, word_runs, nhwc_vnni, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4,
+    vector_runs, word_runs, *DOT_RULES, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4,
 )  # fmt: skip

@@ -49,10 +49,6 @@ class SumBuilder(IntegerSum):
         if not starts and not (self.anywhere and self.padding is None):
             raise NoMatch("places are not by stride and step")
 
-    def kernel(self) -> PrimFunc:
-        """Build the kernel."""
-        raise NotImplementedError
-
     def pairable(self) -> list[Var]:
         """List the summed axes besides the tap that are an index of the data."""
         others = [var for var in self.summed if not var.same_as(self.tap)]

@@ -19,7 +19,7 @@ from passfit.codegen.objects import build_module
 from passfit.frontend.relax.integer.quantity import Quantity
 from passfit.frontend.relax.integer.sums import Sum, Window, convolution, product
 from passfit.kernels.rewrite.channels_last import with_channels_last
-from passfit.kernels.rules.integer.rows import nchw_pmaddwd, nhwc_pmaddwd, nhwc_pmaddwd_blocked, nhwc_vnni
+from passfit.kernels.rules.integer.rows import DOT_RULES, nchw_pmaddwd, nhwc_pmaddwd, nhwc_pmaddwd_blocked
 from passfit.kernels.rules.rule import RuleResult
 from passfit.targets import get_target
 from passfit.tir.row_window import row_window
@@ -29,6 +29,7 @@ from ....profiles import examples
 from .channels import MACHINES, PROCESSORS
 
 pytestmark = pytest.mark.tvm
+VNNI = DOT_RULES[0]
 WEIGHT, FORM = 1, Sum((Quantity(place=2), Quantity(0)))
 
 
@@ -112,7 +113,7 @@ def test_windows_with_padding_are_exact(channels, size, taps, dtype, last, seed)
             assert_exact(kernel, found, seed)
 
 
-@pytest.mark.parametrize("rule", [nhwc_pmaddwd, nhwc_vnni, nhwc_pmaddwd_blocked])
+@pytest.mark.parametrize("rule", [nhwc_pmaddwd, VNNI, nhwc_pmaddwd_blocked])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_rows_of_a_matrix_at_a_time_are_exact(rule, rows):
     kernel = row_window(batched(8, 1024 if rule is nhwc_pmaddwd_blocked else 64, 16), 1, rows)

@@ -1,56 +1,51 @@
-"""Add a made-up instruction as a row, as a newcomer would: an operator, its expansion, the row, and results on this machine.
+"""Add an instruction as a row, as a newcomer would: its switch, its rule, its call in LLVM, and results on this machine.
 
-dot4    total.4s, w.16b, x.16b      four products of int8 added to each int32
+usdot   total.4s, x.16b, w.16b      four products of uint8 and int8 added to each int32
 """
+
+from dataclasses import replace
 
 import pytest
 
 pytest.importorskip("tvm")
 
-from passfit.codegen.expand import products
-from passfit.kernels.rules.integer.micro_kernel import MicroKernel
-from passfit.kernels.rules.integer.runs.nhwc_vnni import NhwcVnni
-from passfit.kernels.rules.integer.runs.word_runs import WordRuns
-from passfit.targets import Machine
-from passfit.tir.operators.declare import call, declare
+from passfit.codegen.objects import build_module
+from passfit.kernels.rules.integer.rows import dot_rule
+from passfit.targets import get_target
+from passfit.targets.dot_products import DOT_PRODUCTS, DotProduct
 
 from .channels import assert_exact, conv
 
 pytestmark = pytest.mark.tvm
-DOT4 = declare("tests.dot4")
+USDOT = DotProduct(
+    "usdot", "aarch64", "uint8", {4: ("llvm.aarch64.neon.usdot.v4i32.v16i8", ("i8mm",))}, cpus=("neoverse-v1",), zig=False
+)  # fmt: skip
+TARGET = replace(get_target("rpi5"), features=("+dotprod", "+i8mm"))
 
 
-def multiply(total, weights, values):
-    return call(DOT4, "int32", total, weights, values)
+@pytest.fixture(autouse=True)
+def _row():
+    DOT_PRODUCTS.append(USDOT)
+    yield
+    DOT_PRODUCTS.remove(USDOT)
 
 
-def expand(_has, found):
-    """Write the operator: here by shifts and products, for a processor that has it by its intrinsic."""
-    total, weights, values = found.args
-    return products.sum_of_parts(total, weights, values, 8)
+def test_a_feature_or_a_processor_switches_it_on_and_zig_is_not_told():
+    assert TARGET.machine.dots == ("sdot", "usdot") and get_target("rpi5").machine.dots == ("sdot",)
+    assert replace(get_target("rpi4"), cpu="neoverse-v1").machine.dots == ("usdot",)
+    assert "+dotprod" in TARGET.zig_cpu and "i8mm" not in TARGET.zig_cpu
 
 
-def row(loops):
-    return MicroKernel("dot4", lambda machine: machine.int8_dot, loops, multiply=multiply, group=4, values="int8")
-
-
-@pytest.mark.parametrize(
-    ("loops", "machine"),
-    [
-        (NhwcVnni, Machine(int8_dot=True)),
-        (NhwcVnni, Machine(1, 20, int8_dot=True)),
-        (WordRuns, Machine(1, 20, int8_dot=True)),
-    ],
-)
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize(
     ("channels", "taps", "pads"), [(8, (3, 3), (1, 1, 1, 1)), (16, (1, 1), (0, 0, 0, 0)), (3, (2, 3), (0, 1, 1, 0))]
 )
-def test_a_row_and_its_expansion_make_a_schedule_rule(channels, taps, pads, dtype, loops, machine, monkeypatch):
-    monkeypatch.setitem(products.WRITERS, DOT4, expand)
+def test_its_rule_schedules_sums_that_llvm_writes_by_it(channels, taps, pads, lanes, dtype):
     kernel = conv(channels, 16, (7, 9), taps, pads=pads, dtype=dtype)
-    number = next(n for n, param in enumerate(kernel.params) if "w" in param.name)
-    assert not list(row(loops)(kernel, frozenset({number}), Machine()))
-    (found,) = row(loops)(kernel, frozenset({number}), machine)
-    assert "tests.dot4" in str(found.kernel)
-    assert_exact(kernel, [found])
+    weights = frozenset(number for number, param in enumerate(kernel.params) if "w" in param.name)
+    assert not list(dot_rule(USDOT)(kernel, weights, get_target("rpi5").machine))
+    (result,) = dot_rule(USDOT)(kernel, weights, replace(TARGET.machine, lanes=lanes))
+    assert_exact(kernel, [result])
+    assembly = build_module({"f": result.kernel}, TARGET.llvm_config()).inspect_source("asm")
+    assert ("usdot" in assembly) == (lanes > 1)

@@ -60,6 +60,8 @@ class NhwcPmaddwd(SumBuilder):
     unrolled, kind = 2, _SERIAL
     #: whether data is read from memory
     in_place = False
+    #: dtype of bytes, that of lines unless the row has one
+    dtype = ""
     #: extents of loops over halves of axes
     halved: Mapping[Var, int] = {}
 
@@ -87,7 +89,7 @@ class NhwcPmaddwd(SumBuilder):
 
     @property
     def line_dtype(self) -> str:
-        return self.row.values
+        return self.row.values or self.dtype
 
     def _check_run(self) -> None:
         """Raise NoMatch for a run of one value, or an odd run that another rule takes in pairs."""

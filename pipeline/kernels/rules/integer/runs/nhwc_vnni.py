@@ -37,10 +37,6 @@ class NhwcVnni(ByteLines, NhwcPmaddwd):
     #: least values of a run
     least = 4
 
-    @property
-    def line_dtype(self) -> str:
-        return self.row.values or self.dtype
-
     def _check_run(self) -> None:
         """Read the zero point, and whether data is read in place. Raises NoMatch for a run of few values."""
         if self.run < self.least:

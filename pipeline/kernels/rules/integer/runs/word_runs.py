@@ -62,7 +62,7 @@ class WordRuns(NhwcVnni):
         """Choose places of a filter, or filters of a place, with the fewest instructions."""
         places, steps = self.axes[self.x], self.repack.shape(self.repack.extents)[1] - 1
         found: list[tuple[float, bool, int, int]] = []
-        tallest = min(places, _SUMS) if self.row.multiply is None else 1  # words of a tall tile are widened to int16
+        tallest = min(places, _SUMS)  # their words are widened to int16
         for high in range(2, tallest + 1):
             if 2 * prod(self._extents(high)) <= LONGEST:
                 again = -(-places // high) * high / places

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.kernels.rules.integer.integer_sum import integer_sum
-from passfit.kernels.rules.integer.rows import nhwc_pmaddwd, nhwc_vnni
+from passfit.kernels.rules.integer.rows import DOT_RULES, nhwc_pmaddwd
 from passfit.targets import get_target
 
 from .....profiles import examples
@@ -18,6 +18,7 @@ from .. import test_computed_zero_points as computed
 from ..channels import MACHINES, assert_exact, conv, fit_pads, row_of
 
 pytestmark = pytest.mark.tvm
+VNNI = DOT_RULES[0]
 PAIRS, WIDE = MACHINES
 
 
@@ -68,7 +69,7 @@ def test_rows_at_a_time_are_exact(channels, width, taps, stride, pad, machine):
     assert_exact(kernel, scheduled(kernel, machine), rows=(0, 1, last))
 
 
-@pytest.mark.parametrize("rule", [nhwc_pmaddwd, nhwc_vnni])
+@pytest.mark.parametrize("rule", [nhwc_pmaddwd, VNNI])
 @pytest.mark.parametrize("name", ["x86-64", "x86-64-vnni"])
 @pytest.mark.parametrize(("rows", "columns"), [(64, 384), (49, 64), (13, 48), (7, 512)])
 def test_registers_hold_a_tile_with_its_operands(rule, name, rows, columns):
@@ -76,7 +77,7 @@ def test_registers_hold_a_tile_with_its_operands(rule, name, rows, columns):
     form = integer_sum(computed.matrices(rows, 64, columns, "uint8"), frozenset({computed.WEIGHT}), False)
     made = rule.build(form, machine, rule)
     vectors = made.width // made.lanes
-    sums, weights, others = vectors * min(rows, made.high), vectors, 1 if rule is nhwc_vnni else 2
+    sums, weights, others = vectors * min(rows, made.high), vectors, 1 if rule is VNNI else 2
     assert sums + weights + others <= machine.registers
 
 

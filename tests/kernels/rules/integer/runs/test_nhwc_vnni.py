@@ -9,7 +9,7 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.kernels.rules.integer.rows import nhwc_vnni
+from passfit.kernels.rules.integer.rows import DOT_RULES
 from passfit.targets import get_target, how_to_run
 
 from .....profiles import examples
@@ -18,6 +18,7 @@ from .. import test_computed_zero_points as computed
 from ..channels import assert_exact, conv, row_of
 
 pytestmark = pytest.mark.tvm
+VNNI = DOT_RULES[0]
 TARGET = get_target("x86-64-vnni")
 #: with AVX-512, and with vectors of eight
 MACHINES = [TARGET.machine, replace(TARGET.machine, lanes=8)]
@@ -27,7 +28,7 @@ PROCESSORS = [HOST, *([TARGET.llvm_config() | HOST] if how_to_run(TARGET).native
 
 def scheduled(kernel, machine=MACHINES[0]):
     number = next(n for n, param in enumerate(kernel.params) if "w" in param.name)
-    return list(nhwc_vnni(kernel, frozenset({number}), machine))
+    return list(VNNI(kernel, frozenset({number}), machine))
 
 
 @settings(max_examples=examples(10))
