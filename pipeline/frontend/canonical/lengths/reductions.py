@@ -62,7 +62,7 @@ def normalise_all(reader: Reader) -> list[Open | None]:
     """Normalise along another axis, or along rows of open length, without a share for the rest."""
     extent = reader.only
     along = int(reader.get("axis", -1)) % len(reader.shape(0)) == extent.axis
-    return reader.follow(**({"_0": reader.masked(0, -np.inf)} if along else {}))
+    return reader.follow(False, **({"_0": reader.masked(0, -np.inf)} if along else {}))
 
 
 def _mean(reader: Reader, axes: Sequence[int], keepdims: int) -> list[Open | None]:

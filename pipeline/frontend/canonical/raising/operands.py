@@ -147,6 +147,11 @@ def _fourier(form: OldForm) -> None:
         form.keep(form.name(0), form.name(1), axis, **form.attributes)
 
 
+def _scan(form: OldForm) -> None:
+    """Refuse a Scan of a batch with lengths, as set 8 has it."""
+    raise UnsupportedForm("it runs through each sequence of a batch")
+
+
 OPERANDS: dict[str, Rule] = {
     **dict.fromkeys(_BINARY, raise_at(7, _binary)),
     **dict.fromkeys(_REDUCTIONS, _as_inputs(18, "axes")),
@@ -164,6 +169,7 @@ OPERANDS: dict[str, Rule] = {
     "ReduceSum": _as_inputs(13, "axes"),
     "Reshape": _as_inputs(5, "shape"),
     "RoiAlign": _default(16, coordinate_transformation_mode="output_half_pixel"),
+    "Scan": raise_at(9, _scan),
     "Scatter": raise_at(11, lambda form: form.keep(*form.input, op="ScatterElements", **form.attributes)),
     "Selu": _default(6, alpha=1.6732, gamma=1.0507),
     "Slice": _as_inputs(10, "starts", "ends", "axes"),
