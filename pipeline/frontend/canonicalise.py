@@ -176,9 +176,10 @@ def _canonical_nodes(
     complete_loops(model)
     model = _sized(infer_shapes(model))
     refuse_large_tensors(model)
-    model = _without_subgraphs(fold(model), postpone=bound is not None)
-    raised = operator_set(model.opset_import) < OLDEST
-    model = infer_shapes(raise_opset(model))
+    model = fold(model)
+    if raised := operator_set(model.opset_import) < OLDEST:
+        model = fold(infer_shapes(raise_opset(model)))
+    model = infer_shapes(_without_subgraphs(model, postpone=bound is not None))
     if bound is not None:
         bounded = bound(model)
         if bounded is not model or any(node.op_type == "Loop" for node in model.graph.node):

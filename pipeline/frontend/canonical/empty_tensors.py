@@ -144,17 +144,12 @@ def _split(node: NodeView, build: NodeBuilder) -> None:
     build.many("Split", [node.input[0], build.integers(*sizes)], kept, axis=axis)
 
 
-def _product(node: NodeView, build: NodeBuilder) -> None:
-    """Replace a sum of no products by 0; Gemm adds a multiple of its third operand."""
+def _gemm(node: NodeView, build: NodeBuilder) -> None:
+    """Replace the sum of no products and a multiple of the third operand, which may be computed."""
     shape, dtype = node.shape(node.result), node.dtype(node.result)
-    if shape is None:
-        return
-    zeros = build.constant(np.zeros(shape, dtype))
-    if node.op_type == "Gemm" and node.name(2):
-        beta = build.number(node.get("beta", 1.0), dtype)
+    if shape is not None and node.name(2):
+        zeros, beta = build.constant(np.zeros(shape, dtype)), build.number(node.get("beta", 1.0), dtype)
         build.node("Add", zeros, build.node("Mul", node.input[2], beta), result=node.result)
-    else:
-        build.node("Identity", zeros, result=node.result)
 
 
 def _scatter(node: NodeView, build: NodeBuilder) -> None:
@@ -165,10 +160,7 @@ def _scatter(node: NodeView, build: NodeBuilder) -> None:
 
 _RULES: dict[str, Rule] = {
     "Concat": _concat,
-    "Einsum": _product,
-    "Gemm": _product,
-    "MatMul": _product,
-    "MatMulInteger": _product,
+    "Gemm": _gemm,
     "Scatter": _scatter,
     "ScatterElements": _scatter,
     "ScatterND": _scatter,

@@ -272,9 +272,9 @@ def advice_on(domain: str, others: Iterable[str] = ()) -> str:
     return "Export the model with ONNX's own operators only."
 
 
-def node_title(node: onnx.NodeProto, index: int | None = None) -> str:
+def node_title(node: onnx.NodeProto) -> str:
     """Return a node's name for messages: operator and name, else first output."""
-    return f"{node.op_type} node '{node.name or next(iter(node.output), index)}'"
+    return f"{node.op_type} node '{node.name or next(iter(node.output), None)}'"
 
 
 def refuse(node: onnx.NodeProto, what: str, step: str = "Export the model again.") -> NoReturn:

@@ -9,18 +9,19 @@ while they are above 0; else its states stay, and y is 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from .control_flow.build_scan import Value, build_scan
 from .folding.fold_constants import refold
+from .graph_context import NodeView, apply_rules
 from .last_steps import read_last_steps
-from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
+from .node_builder import NodeBuilder, spliced
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, refuse
 from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
-from .shapes import static_shape, value_types
 
 if TYPE_CHECKING:
     import onnx
@@ -37,35 +38,21 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
     model = refold(read_last_steps(model), model)
-    types = value_types(model.graph)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
-    names = Names(model.graph)
-    made = {
-        index: _replacement(node, NodeBuilder(stem_of(node, index), names), types, read)
-        for index, node in enumerate(model.graph.node)
-        if node.op_type in RECURRENT
-    }
-    return spliced(model, made)
+    return spliced(model, apply_rules(model, dict.fromkeys(RECURRENT, partial(_replace, read=read))))
 
 
-def _replacement(
-    node: onnx.NodeProto, build: NodeBuilder, types: dict[str, onnx.TypeProto], read: set[str]
-) -> NodeBuilder:
-    from onnx import helper
-
-    attributes = attributes_of(node)
-    inputs = [*node.input, *[""] * (8 - len(node.input))]
+def _replace(node: NodeView, build: NodeBuilder, read: set[str]) -> None:
+    inputs, attributes, dtype = node.inputs(8), node.attributes, node.dtype(1)
     outputs = [name if name in read else "" for name in node.output]
-    shape, weights = (static_shape(types[name]) if name in types else None for name in (inputs[0], inputs[2]))
+    shape, weights = node.shape(0), node.shape(2)
     if shape is None or weights is None:
-        refuse(
-            node, "cannot be compiled: its number of steps is not static", "Give the inputs static shapes (--shape)."
-        )
+        what = "cannot be compiled: its number of steps is not static"
+        refuse(node.proto, what, "Give the inputs static shapes (--shape).")
     why = fault_of_activations(attributes)
     if why:
-        refuse(node, f"cannot be compiled: {why}", "Give it activations of ONNX's list, each with its numbers.")
+        refuse(node.proto, f"cannot be compiled: {why}", "Give it activations of ONNX's list, each with its numbers.")
     batch_first = bool(attributes.get("layout", 0))
-    dtype = helper.tensor_dtype_to_np_dtype(types[inputs[1]].tensor_type.elem_type)
     half = dtype == np.float16
     if half:  # states too stay in float32 over all steps, as in ONNX Runtime
         dtype = np.dtype(np.float32)
@@ -83,7 +70,6 @@ def _replacement(
         if name:
             value = build.node("Transpose", value, perm=perm) if batch_first else value
             build.cast(value, np.float16, name) if half else build.node("Identity", value, result=name)
-    return build
 
 
 class _Writer:

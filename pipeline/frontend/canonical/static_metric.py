@@ -16,6 +16,7 @@ from ...memory.footprint import Start
 from ..source.import_options import ImportOptions
 from .opset import declare_sets
 from .ports.apply import bind_ports
+from .ports.values import dtype_of
 from .read_onnx import add_metadata, metadata_of
 from .shapes import infer_what_is_open, static_shape, value_types
 
@@ -58,17 +59,13 @@ def start_of(model: onnx.ModelProto, options: ImportOptions = ImportOptions()) -
     return Start(constants + sum(tensor_bytes(types.get(name)) for name in names), len(graph.node))
 
 
-def tensor_bytes(kind: onnx.TypeProto | None) -> int:
-    """Return the bytes of a tensor type; 0 if its shape is not known."""
-    if kind is None or not kind.HasField("tensor_type"):
-        return 0
-    shape = static_shape(kind)
-    return 0 if shape is None else _bytes_of(shape, kind.tensor_type.elem_type)
+def tensor_bytes(kind: onnx.TypeProto | None, unknown: int = 0) -> int:
+    """Return the bytes of a tensor type; 0 without a static shape, and `unknown` for an element of no dtype of numbers."""
+    shape = None if kind is None else static_shape(kind)
+    return 0 if kind is None or shape is None else _bytes_of(shape, kind.tensor_type.elem_type, unknown)
 
 
-def _bytes_of(shape: Sequence[int], elem_type: int) -> int:
-    from onnx import TensorProto, helper
+def _bytes_of(shape: Sequence[int], number: int, unknown: int = 0) -> int:
+    from onnx import helper
 
-    if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):
-        return 0
-    return math.prod(shape) * helper.tensor_dtype_to_np_dtype(elem_type).itemsize
+    return math.prod(shape) * (helper.tensor_dtype_to_np_dtype(number).itemsize if dtype_of(number) else unknown)

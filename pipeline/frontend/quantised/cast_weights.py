@@ -7,11 +7,12 @@ The same numbers in the same order. As a Cast and a Mul they would be folded: fo
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.node_builder import NodeBuilder, attributes_of, spliced, stem_of
+from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, spliced
 from .dataflow import Dataflow, dataflow_of
 from .quantisation import EIGHT_BITS
 
@@ -22,16 +23,13 @@ if TYPE_CHECKING:
 def dequantise_cast_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """Replace such products of `model` (with inferred shapes); their former operands stay, for folding to remove."""
     graph = dataflow_of(model)
-    made: dict[int, NodeBuilder] = {}
-    for index, node in enumerate(model.graph.node):
-        if node.op_type != "Mul":
-            continue
-        for value, scale in (tuple(node.input), tuple(reversed(node.input))):
-            build = NodeBuilder(stem_of(node, index), graph.names)
+
+    def dequantise(node: onnx.NodeProto, build: NodeBuilder) -> None:
+        for value, scale in permutations(node.input) if node.op_type == "Mul" else ():
             if _build(node, value, scale, graph, build):
-                made[index] = build
-                break
-    return spliced(model, made)
+                return
+
+    return spliced(model, build_replacements(model.graph, graph.names, dequantise))
 
 
 def _build(node: onnx.NodeProto, value: str, scale: str, graph: Dataflow, build: NodeBuilder) -> bool:
@@ -58,13 +56,13 @@ def _build(node: onnx.NodeProto, value: str, scale: str, graph: Dataflow, build:
     axis = _axis(steps.shape, numbers.shape)
     if axis is None or (zero is not None and _axis(zero.shape, numbers.shape) != axis):
         return False  # neither one number for all, nor one for each channel
-    inputs = [cast.input[0], build.constant(steps.reshape(-1 if axis >= 0 else ()))]
-    if zero is not None:
-        whole = zero.astype(numbers.dtype)
-        if (whole != zero).any():
-            return False
-        inputs.append(build.constant(whole.reshape(-1 if axis >= 0 else ())))
-    build.node("DequantizeLinear", *inputs, result=node.output[0], **({"axis": axis} if axis >= 0 else {}))
+    tables = [steps] if zero is None else [steps, zero.astype(numbers.dtype)]
+    if zero is not None and (tables[1] != zero).any():
+        return False
+    constants = (build.constant(each.reshape(-1 if axis >= 0 else ())) for each in tables)
+    build.node(
+        "DequantizeLinear", cast.input[0], *constants, result=node.output[0], **({"axis": axis} if axis >= 0 else {})
+    )
     return True
 
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..canonical.graph_context import Context, NodeView, Values, context_of
+from ..canonical.graph_context import Context, NodeView, context_of
 from ..canonical.node_builder import NodeBuilder, attributes_of, build_replacements, splice
+from ..canonical.ports.integers import Scale, scale_at
 from ..traits import INTEGER_LAYERS, QUANTISES
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     for tensor in result.graph.initializer:
         if tensor.name in floats:
             numbers = numpy_helper.to_array(tensor).astype(np.float32)
-            scale, zero = known.get(tensor.name, (np.float32(1), np.float32(0)))
+            scale, zero, _ = known.get(tensor.name, (1.0, 0, ""))
             tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
 
     def convert(node: onnx.NodeProto, build: NodeBuilder) -> None:
@@ -122,32 +123,21 @@ def _to_floats(node: NodeView, build: NodeBuilder) -> None:
 
 def _saturate(value: str, place: int, node: NodeView, build: NodeBuilder) -> None:
     """Build a Clip to the least and the most value of the numbers of a result; they are of any size if it has channels."""
-    found, limits = _scale_of(node.name(place), node.name(place + 1), node.graph), np.iinfo(node.dtype(node.result))
+    found, limits = scale_at(node.proto, node.graph.constants, (place, place + 1)), np.iinfo(node.dtype(node.result))
     if found is None:
         build.node("Identity", value, result=node.result)
         return
-    bounds = [build.number((each - found[1]) * found[0], np.float32) for each in (limits.min, limits.max)]
+    bounds = [build.number((each - found.zero_point) * found.scale, np.float32) for each in (limits.min, limits.max)]
     build.node("Clip", value, *bounds, result=node.result)
 
 
-def _scale_of(scale: str, zero: str, context: Values) -> tuple[np.float32, np.float32] | None:
-    """Return the constant scale and zero point of a whole tensor."""
-    by, shift = context.constant(scale), context.constant(zero) if zero else np.float32(0)
-    if by is None or shift is None or by.size != 1 or np.size(shift) != 1:
-        return None
-    return np.float32(by.ravel()[0]), np.float32(np.ravel(shift)[0])
-
-
-def _constants_by_scale(
-    model: onnx.ModelProto, floats: set[str], context: Context
-) -> dict[str, tuple[np.float32, np.float32]]:
+def _constants_by_scale(model: onnx.ModelProto, floats: set[str], context: Context) -> dict[str, Scale]:
     """Map quantised tensors to their scale and zero point: results, and what moves together with them."""
-    known: dict[str, tuple[np.float32, np.float32]] = {}
+    known: dict[str, Scale] = {}
     for node in model.graph.node:
         place = _SCALES.get(node.op_type)
         if place is not None:
-            scale, zero = [*node.input, ""][place : place + 2]
-            found, moved = _scale_of(scale, zero, context), list(node.output)
+            found, moved = scale_at(node, context.constants, (place, place + 1)), list(node.output)
         elif node.op_type in (*INTEGER_LAYERS, "Cast", "DequantizeLinear"):
             continue
         else:

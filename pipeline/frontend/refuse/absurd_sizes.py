@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...errors import ModelError
-from ..canonical.ports.values import dtype_of
 from ..canonical.read_onnx import CONSTANT_LIMIT, all_nodes, refuse
-from ..canonical.shapes import constant_tensors, static_shape, value_types
+from ..canonical.shapes import constant_tensors, value_types
+from ..canonical.static_metric import tensor_bytes
 from ..source.keep_outputs import reads
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def refuse_large_tensors(model: onnx.ModelProto) -> None:
     words |= {value.name: "input" for value in graph.input}
     limits = {"constant": CONSTANT_LIMIT, "tensor": TENSOR_LIMIT}
     for name, kind in value_types(graph).items():
-        nbytes, word = _bytes(kind), words.get(name, "tensor")
+        nbytes, word = tensor_bytes(kind, unknown=1), words.get(name, "tensor")
         limit = limits.get(word, PORT_LIMIT)
         if nbytes > limit:
             raise ModelError(
@@ -70,21 +70,6 @@ def _scalars(graph: onnx.GraphProto) -> Iterator[tuple[str, float]]:
                 yield name, float(numpy_helper.to_array(tensor).reshape(()))
             except (ValueError, TypeError):
                 continue  # text, or no data: its reader is refused by name
-
-
-def _bytes(kind: onnx.TypeProto) -> int:
-    """Return the bytes of a tensor type, at least one per element; 0 without a static shape.
-
-    A dtype that is unknown is refused elsewhere.
-    """
-    from onnx import helper
-
-    if not kind.HasField("tensor_type"):
-        return 0
-    shape, number = static_shape(kind), kind.tensor_type.elem_type
-    if shape is None:
-        return 0
-    return math.prod(shape) * (helper.tensor_dtype_to_np_dtype(number).itemsize if dtype_of(number) else 1)
 
 
 def _gibibytes(nbytes: int) -> str:

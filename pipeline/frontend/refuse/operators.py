@@ -46,11 +46,11 @@ def refuse_foreign_domains(model: onnx.ModelProto) -> None:
     model.opset_import.add(domain="", version=version)
 
 
-def refuse_unsupported(model: onnx.ModelProto, supported: frozenset[str] = OPERATORS) -> None:
-    """Refuse operators outside `supported`: raise ModelError naming the first node of each."""
+def refuse_unsupported(model: onnx.ModelProto) -> None:
+    """Refuse operators outside `OPERATORS`: raise ModelError naming the first node of each."""
     first: dict[str, onnx.NodeProto] = {}
     for node in all_nodes(model.graph):
-        if node.op_type not in supported:
+        if node.op_type not in OPERATORS:
             first.setdefault(node.op_type, node)
     if first:
         said = ", ".join(node_title(node) for node in first.values())

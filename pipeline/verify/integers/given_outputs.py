@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...errors import NumericError
-from ...frontend.canonical.ports.integers import MOVES
+from ...frontend.canonical.ports.integers import MOVES, last_nodes, scale_at
+from ...frontend.canonical.shapes import constant_tensors
 from ...frontend.quantised.float_twin import multiplications
 from ...memory.measured import GivenAgreement, OutputAgreement
 from ..error_bounds import Distance, differences, output_range
@@ -149,15 +150,9 @@ def _compare(name: str, given: np.ndarray, own: np.ndarray, unit: float | None) 
 
 def unit_of(model: onnx.ModelProto, output: str, dtype: np.dtype) -> float | None:
     """Return the value of a unit of an output: 1 for integers, the scale of a dequantised float; None for others."""
-    from ...frontend.canonical.graph_context import context_of
-
     if dtype.kind in "iub":
         return 1.0
-    context = context_of(model)
-    node = context.producers.get(output)
-    while node is not None and node.op_type in MOVES:
-        node = context.producers.get(node.input[0])
-    if node is None or node.op_type != "DequantizeLinear":
-        return None
-    scale = context.constant(node.input[1])
-    return float(scale.reshape(())) if scale is not None and scale.size == 1 else None
+    path = last_nodes(model.graph, output, MOVES)
+    dequantised = path and path[-1].op_type == "DequantizeLinear"
+    found = scale_at(path[-1], constant_tensors(model.graph)) if dequantised else None
+    return found.scale if found is not None else None

@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING
 from ....errors import ModelError
 from ..graph_context import Values
 from ..node_builder import Names, NodeBuilder, replace_nodes, splice
-from ..read_onnx import node_title, operator_set, refuse
+from ..read_onnx import node_title
 from ..shapes import constant_tensors, infer_shapes, infer_what_is_open, value_types
 
 if TYPE_CHECKING:
     import onnx
 
 
-#: the operator set of Where
-_FIRST_WHERE = 9
 #: by operator, the operands with forbidden integers, and one that is always allowed: positions and shifts of 0, divisors of 1
 _POSITIONS = (
     "ArrayFeatureExtractor", "Gather", "GatherBlockQuantized", "GatherElements", "GatherND", "MaxUnpool",
@@ -47,14 +45,9 @@ def select_branches(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError, naming the node, if the branches' results differ in shape.
     """
     pairs: list[tuple[onnx.NodeProto, onnx.NodeProto]] = []
-    opset = operator_set(model.opset_import)
     names = Names(model.graph)
     while any(node.op_type == "If" for node in model.graph.node):
         model = infer_what_is_open(model)  # values of the branches that are now outside, too: guards need their dtypes
-        if opset < _FIRST_WHERE:
-            node = next(each for each in model.graph.node if each.op_type == "If")
-            what = f"cannot be compiled: its condition is not constant, and operator set {opset} selects no values"
-            refuse(node, what, f"Export the model with operator set {_FIRST_WHERE} or newer.")
         nodes = list(model.graph.node)
         del model.graph.node[:]
         for index, node in enumerate(nodes):

@@ -30,18 +30,16 @@ LONG = 256
 INNER = 64
 #: most iterations of a loop that is kept
 MOST_TRIPS = 1 << 16
-#: oldest operator set of a body that is kept: ONNX's converter changes no bodies
-OLDEST = 13
 LOOPS = frozenset({"Loop", "Scan"})
 #: bring the model of a body into canonical form, in its own operator set
 CanonicalBody = Callable[["onnx.ModelProto"], "onnx.ModelProto"]
 
 
-def is_long(body: onnx.GraphProto, trips: int, opset: int) -> bool:
+def is_long(body: onnx.GraphProto, trips: int) -> bool:
     """Return whether a loop of so many iterations is kept."""
     operators = [node.op_type for node in all_nodes(body)]
     size = len(operators) + INNER * sum(each in LOOPS for each in operators)
-    return opset >= OLDEST and 1 < trips <= MOST_TRIPS and (body.doc_string == KEPT or trips * size >= LONG)
+    return 1 < trips <= MOST_TRIPS and (body.doc_string == KEPT or trips * size >= LONG)
 
 
 class LoopKeeper:

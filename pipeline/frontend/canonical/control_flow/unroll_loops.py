@@ -21,7 +21,7 @@ from ..read_onnx import all_nodes, operator_set, refuse
 from ..shapes import infer_shapes, static_shape, value_types
 from .bounded_loops import running_body
 from .if_branches import rename
-from .long_loops import LOOPS, MOST_TRIPS, OLDEST, CanonicalBody, LoopKeeper, is_long
+from .long_loops import LOOPS, MOST_TRIPS, CanonicalBody, LoopKeeper, is_long
 from .trip_count import implied_limit, trip_count
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 #: nodes that the copies of all bodies may have: the compiler's time grows with them
 MOST_NODES = 20_000
-#: operators with axes or sizes as inputs from this opset on, as attributes before
-_AXES_ARE_INPUTS = 13
-_FIRST_SCAN = 9
 _DIRECTIONS = ("scan_input_directions", "scan_output_directions")
 _FREEZE = f"Freeze the input it depends on (--fix), or export the model with a limit of at most {MOST_TRIPS} iterations, and states that keep their shapes."
 _CHECK = "Check the model with onnx.checker, and export it again."
@@ -112,7 +109,7 @@ class _Unroller:
                 said = f", and its limit is {limit.item()}" if limit is not None else ""
                 self._refuse(f"its number of iterations depends on the data{said}", _FREEZE)
             return
-        if is_long(self.body, trips, self.opset) and self.keeper.loop(states, trips, self.node.output, self.canonical):
+        if is_long(self.body, trips) and self.keeper.loop(states, trips, self.node.output, self.canonical):
             return
         self._refuse_many(trips)
         going = self.build.constant(np.asarray(True))
@@ -129,7 +126,7 @@ class _Unroller:
         implied = implied_limit(self.node, self.body, constants, MOST_TRIPS, self.opset)
         limits = ([] if limit is None else [int(limit.item())]) + ([] if implied is None else [implied])
         trips = min(limits, default=MOST_TRIPS + 1)
-        if not 0 < trips <= MOST_TRIPS or self.opset < OLDEST or not self.keeper.knows(self.node.input[1:]):
+        if not 0 < trips <= MOST_TRIPS or not self.keeper.knows(self.node.input[1:]):
             return False
         if not self.keeper.again(self.body, NodeBuilder("", names)).loop(states, trips, (), self.canonical):
             return False
@@ -146,8 +143,6 @@ class _Unroller:
         return True
 
     def scan(self, types: Mapping[str, onnx.TypeProto]) -> None:
-        if self.opset < _FIRST_SCAN:
-            self._refuse(f"it is of opset {self.opset}", f"Export the model with opset {_FIRST_SCAN} or later.")
         count = int(self.attributes["num_scan_inputs"])
         states, sequences = list(self.node.input[:-count]), self.node.input[-count:]
         if len(self.body.input) != len(self.node.input) or len(self.body.output) < len(states):
@@ -160,7 +155,7 @@ class _Unroller:
         trips = shapes[0][axes[0]]
         outputs = len(self.body.output) - len(states)
         result_axes = self._each("scan_output_axes", outputs)
-        if is_long(self.body, trips, self.opset) and all(axis >= 0 for axis in result_axes):
+        if is_long(self.body, trips) and all(axis >= 0 for axis in result_axes):
             directions = {name: self.attributes[name] for name in _DIRECTIONS if name in self.attributes}
             if self.keeper.scan(states, sequences, axes, self.node.output, result_axes, directions, self.canonical):
                 return
@@ -204,7 +199,7 @@ class _Unroller:
             if not rows:
                 self.build.node("Identity", self.build.constant(self._nothing(len(states) + place)), result=name)
                 continue
-            parts = [self._build_with_axes("Unsqueeze", row[place], axis) for row in rows]
+            parts = [self.build.node("Unsqueeze", row[place], self.build.integers(axis)) for row in rows]
             self.build.many("Concat", parts, 1, axis=axis)
             self.build.nodes[-1].output[0] = name
 
@@ -221,16 +216,9 @@ class _Unroller:
     def _slices(self, name: str, axis: int, trips: int) -> list[str]:
         if trips == 1:
             parts = [name]
-        elif self.opset < _AXES_ARE_INPUTS:
-            parts = self.build.many("Split", [name], trips, axis=axis, split=[1] * trips)
         else:
             parts = self.build.many("Split", [name, self.build.integers(*[1] * trips)], trips, axis=axis)
-        return [self._build_with_axes("Squeeze", part, axis) for part in parts]
-
-    def _build_with_axes(self, op: str, value: str, axis: int) -> str:
-        if self.opset < _AXES_ARE_INPUTS:
-            return self.build.node(op, value, axes=[axis])
-        return self.build.node(op, value, self.build.integers(axis))
+        return [self.build.node("Squeeze", part, self.build.integers(axis)) for part in parts]
 
     def _each(self, attribute: str, count: int) -> list[int]:
         return list(self.attributes.get(attribute, [0] * count))

@@ -83,13 +83,6 @@ def scatter(reader: Reader) -> list[Open | None]:
     return [None if data is None else data.along(axis)]
 
 
-def spread(reader: Reader) -> list[Open | None]:
-    """Write numbers as rows of which one element is on."""
-    if reader.open(0) is None or any(reader.opens[1:]):
-        reader.refuse("the data decide its depth")
-    return reader.follow()
-
-
 def _refuse_more_than_there_are(reader: Reader, places: Open, axis: int) -> None:
     """Refuse indices in open number along another axis than theirs, of which there may be more than elements."""
     if places.axis != axis and places.bound > reader.shape(0)[places.axis]:

@@ -6,12 +6,14 @@ that of an operand; where one does, the operand is filled with what changes noth
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from ...traits import ELEMENTWISE, PASSES
 from .extent import Extent
-from .indexing import gather, gather_elements, gather_nd, scatter, spread
+from .indexing import gather, gather_elements, gather_nd, scatter
 from .loops import loop
 from .open_graph import Open, Reader, Rule
-from .reductions import filling, normalise_all, pool_all, reduce_by
+from .reductions import filling, normalise_all, reduce_by
 from .reshaping import concat, constant_of_shape, expand, pad, reshape, shape_of, size_of, slice_rows, span, tile
 
 
@@ -29,24 +31,24 @@ def _move_axes(reader: Reader) -> list[Open | None]:
     return reader.follow(reader.only.zero)
 
 
-def _along_another(default: int) -> Rule:
-    """Return the rule of an operator that works along one axis, by default that one, and keeps the shape."""
+def _rows(axes: Callable[[Reader, int], Iterable[int]]) -> Rule:
+    """Return the rule of an operator that works along these axes of its first operand, and does the same at all others."""
 
     def rule(reader: Reader) -> list[Open | None]:
-        if int(reader.get("axis", default)) % len(reader.shape(0)) == reader.only.axis:
-            reader.refuse("it works along the axis of the length")
+        rank = len(reader.shape(0))
         if any(reader.opens[1:]):
             reader.refuse("an operand but the first is of open length")
+        if reader.only.axis in {axis % rank for axis in axes(reader, rank)}:
+            reader.refuse("it works along the axis of the length")
         return reader.follow()
 
     return rule
 
 
-def _normalise(reader: Reader) -> list[Open | None]:
-    """Normalise rows, each by itself, with a scale that all share."""
-    if int(reader.get("axis", -1)) % len(reader.shape(0)) <= reader.only.axis or any(reader.opens[1:]):
-        reader.refuse("it works along the axis of the length")
-    return reader.follow()
+def _summed_axes(reader: Reader, rank: int) -> Iterable[int]:
+    """Return the axes of a Gemm's first operand that its sums, or the rows of its addend, bind."""
+    bound = reader.get("transA", 0) or (reader.has(2) and len(reader.shape(2)) == 2 and reader.shape(2)[0] != 1)
+    return range(rank) if bound else (1,)
 
 
 def _accumulate(reader: Reader) -> list[Open | None]:
@@ -70,24 +72,6 @@ def _product(reader: Reader) -> list[Open | None]:
     return reader.follow()
 
 
-def _gemm(reader: Reader) -> list[Open | None]:
-    rows = reader.open(0)
-    if rows is None or any(reader.opens[1:]) or rows.axis or reader.get("transA", 0):
-        reader.refuse("only the rows of its first operand may be of open length")
-    if reader.has(2) and len(reader.shape(2)) == 2 and reader.shape(2)[0] != 1:
-        reader.refuse(f"'{reader.input[2]}' has a fixed number of rows")
-    reader.keep()
-    return [rows]
-
-
-def _batched(reader: Reader) -> list[Open | None]:
-    """Work on each row of a batch by itself."""
-    if reader.open(0) is None or any(reader.opens[1:]) or reader.only.axis:
-        reader.refuse("only the batch of its first operand may be of open length")
-    reader.keep()
-    return [reader.only.along(0)]
-
-
 def _align_regions(reader: Reader) -> list[Open | None]:
     regions, pictures = reader.open(1), reader.open(2)
     if reader.open(0) is not None or regions is None or pictures is None:
@@ -104,8 +88,7 @@ def _best(reader: Reader) -> list[Open | None]:
     if not isinstance(size, Extent):
         if extent is None or extent.axis == axis:
             reader.refuse("it selects a fixed number of rows, and there may be fewer")
-        reader.keep()
-        return [extent.along(extent.axis)] * 2
+        return reader.follow()
     if size.scale < 1 or size.largest > shape[axis] or (extent is not None and extent.axis != axis):
         reader.refuse("it may select more than there are")
     length = reader.graph.length_of(reader.build, size)
@@ -116,12 +99,13 @@ def _best(reader: Reader) -> list[Open | None]:
 
 _OF_BATCHES = "AveragePool BatchNormalization Conv ConvTranspose InstanceNormalization MaxPool".split()
 READERS: dict[str, Rule] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise), **dict.fromkeys(_OF_BATCHES, _batched),
-    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), normalise_all), "Split": _along_another(0), "CumSum": _accumulate, "LayerNormalization": _normalise,
-    **dict.fromkeys(("ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"), reduce_by("0")), "ReduceProd": reduce_by("1"),
-    **dict.fromkeys(("ArgMax", "ReduceLogSumExp", "ReduceMax"), reduce_by("lowest")), **dict.fromkeys(("ArgMin", "ReduceMin"), reduce_by("highest")),
-    "GlobalAveragePool": pool_all, "GlobalMaxPool": pool_all,
-    "Gather": gather, "GatherElements": gather_elements, "GatherND": gather_nd, "OneHot": spread, "ScatterElements": scatter, "ScatterND": scatter, "Transpose": _move_axes, "MatMul": _product, "Gemm": _gemm,
+    **dict.fromkeys(ELEMENTWISE, _elementwise), **dict.fromkeys(_OF_BATCHES, _rows(lambda _, rank: range(1, rank))),
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), normalise_all), "CumSum": _accumulate,
+    "Gemm": _rows(_summed_axes), "LayerNormalization": _rows(lambda reader, rank: range(int(reader.get("axis", -1)) % rank, rank)),
+    "OneHot": _rows(lambda *_: ()), "Split": _rows(lambda reader, _: (int(reader.get("axis", 0)),)),
+    **dict.fromkeys(("GlobalAveragePool", "ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"), reduce_by("0")), "ReduceProd": reduce_by("1"),
+    **dict.fromkeys(("ArgMax", "GlobalMaxPool", "ReduceLogSumExp", "ReduceMax"), reduce_by("lowest")), **dict.fromkeys(("ArgMin", "ReduceMin"), reduce_by("highest")),
+    "Gather": gather, "GatherElements": gather_elements, "GatherND": gather_nd, "ScatterElements": scatter, "ScatterND": scatter, "Transpose": _move_axes, "MatMul": _product,
     "Loop": loop, "RoiAlign": _align_regions, "Squeeze": _move_axes, "Unsqueeze": _move_axes, "TopK": _best,
     "Concat": concat, "ConstantOfShape": constant_of_shape, "Expand": expand, "Flatten": reshape, "Pad": pad, "Range": span,
     "Reshape": reshape, "Shape": shape_of, "Size": size_of, "Slice": slice_rows, "Tile": tile,

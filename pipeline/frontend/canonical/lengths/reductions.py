@@ -24,13 +24,15 @@ def reduce_by(fill: str) -> Rule:
             given = [int(each) for each in reader.held(1)]
         if reader.op_type.startswith("Arg"):
             given = [reader.get("axis", 0)]
+        if reader.op_type.startswith("Global"):
+            given = range(2, rank)
         if not given and reader.get("noop_with_empty_axes", 0):
             given, axes = [], set()
         else:
             axes = {int(each) % rank for each in (given or range(rank))}
         keepdims = int(reader.get("keepdims", 1))
         if extent.axis in axes:
-            if reader.op_type == "ReduceMean":
+            if reader.op_type in ("GlobalAveragePool", "ReduceMean"):
                 return _mean(reader, sorted(axes), keepdims)
             if reader.get("select_last_index", 0):
                 reader.refuse("the last of equal ones may be behind the length")
@@ -56,23 +58,11 @@ def filling(fill: str, dtype: np.dtype) -> float:
     return limits.min if sign < 0 else limits.max
 
 
-def pool_all(reader: Reader) -> list[Open | None]:
-    """Pool whole planes, in open number or of open length."""
-    extent, shape = reader.only, reader.shape(0)
-    if extent.axis < 2:
-        return reader.follow()
-    if reader.op_type == "GlobalAveragePool":
-        return _mean(reader, range(2, len(shape)), 1)
-    reader.keep(_0=reader.masked(0, filling("lowest", reader.dtype(0))))
-    return [None]
-
-
 def normalise_all(reader: Reader) -> list[Open | None]:
     """Normalise along another axis, or along rows of open length, without a share for the rest."""
     extent = reader.only
     along = int(reader.get("axis", -1)) % len(reader.shape(0)) == extent.axis
-    reader.keep(**({"_0": reader.masked(0, -np.inf)} if along else {}))
-    return [extent.along(extent.axis)]
+    return reader.follow(False, **({"_0": reader.masked(0, -np.inf)} if along else {}))
 
 
 def _mean(reader: Reader, axes: Sequence[int], keepdims: int) -> list[Open | None]:

@@ -206,8 +206,7 @@ def tile(reader: Reader) -> list[Open | None]:
         return _repeat(reader, axis, times, reader.shape(0)[axis])
     if is_open(repeats) or repeats[extent.axis] != 1:
         reader.refuse("it repeats rows behind their length")
-    reader.keep()
-    return [extent.along(extent.axis, extent.zero)]
+    return reader.follow(extent.zero)
 
 
 def constant_of_shape(reader: Reader) -> list[Open | None]:
@@ -252,8 +251,7 @@ def pad(reader: Reader) -> list[Open | None]:
     opens = [place for place, size in enumerate(pads) if isinstance(size, Extent)]
     begin, end = pads[extent.axis], pads[extent.axis + rank]
     if not opens and (begin, end) == (0, 0):
-        reader.keep()
-        return [extent.along(extent.axis, extent.zero and not reader.has(2))]
+        return reader.follow(extent.zero and not reader.has(2))
     if reader.get("mode", "constant") != "constant":
         reader.refuse("only constants may pad it along the axis of the length")
     fill = 0.0

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..node_builder import NodeBuilder
+from .reductions import AXES_AS_INPUT, reduce_along
 
 if TYPE_CHECKING:
     from ..graph_context import NodeView
 
 #: added to the deviation by MeanVarianceNormalization
 _LEAST = 1e-9
-#: the operator set from which on ReduceMean has its axes as an input
-_AXES_ARE_INPUTS = 18
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Means:
     build: NodeBuilder
     axes: list[int]
     kind: np.dtype
-    opset: int = _AXES_ARE_INPUTS
+    opset: int = AXES_AS_INPUT
 
     @property
     def work(self) -> np.dtype:
@@ -44,9 +43,7 @@ class Means:
 
     def mean(self, value: str) -> str:
         """Build the mean."""
-        if self.opset < _AXES_ARE_INPUTS:
-            return self.build.node("ReduceMean", value, axes=self.axes, keepdims=1)
-        return self.build.node("ReduceMean", value, self.build.integers(*self.axes), keepdims=1)
+        return reduce_along(self.build, "ReduceMean", value, self.axes, self.opset)
 
     def divide_by_root(self, x: str, epsilon: float, scale: str, shift: str, y: str, inverse: str) -> None:
         """Build y = x / root · scale + shift, and 1 / root in float32; root = √(mean of x² + ε)."""

@@ -7,7 +7,7 @@ over infinities.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..graph_context import NodeView
 
 #: the first operator set whose reductions take axes as an input; ReduceSum does from 13 on
-_AXES_AS_INPUT = 18
+AXES_AS_INPUT = 18
 _EXTREMES = ("ReduceMax", "ReduceMin")
 REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
@@ -50,6 +50,13 @@ def reduce(node: NodeView, build: NodeBuilder) -> None:
         build.node("Identity", result, result=node.result)
     else:
         build.cast(result, dtype, node.result)
+
+
+def reduce_along(build: NodeBuilder, op: str, x: str, axes: list[int], opset: int, kept: bool = True) -> str:
+    """Build a reduction along axes, which are an attribute in older operator sets."""
+    if op == "ReduceSum" or opset >= AXES_AS_INPUT:
+        return build.node(op, x, build.integers(*axes), keepdims=int(kept))
+    return build.node(op, x, axes=axes, keepdims=int(kept))
 
 
 def _lets_nan_pass(node: NodeView) -> bool:
@@ -130,12 +137,8 @@ class _Reduction:
         return self._log_sum_exp(x) if op == "ReduceLogSumExp" else self._reduce(op, x)
 
     def _reduce(self, op: str, x: str, kept: bool | None = None) -> str:
-        if not self.axes:
-            return x
-        options: dict[str, Any] = {"keepdims": int(self.kept if kept is None else kept)}
-        if op == "ReduceSum" or self.opset >= _AXES_AS_INPUT:
-            return self.build.node(op, x, self.build.integers(*self.axes), **options)
-        return self.build.node(op, x, axes=self.axes, **options)
+        kept = self.kept if kept is None else kept
+        return reduce_along(self.build, op, x, self.axes, self.opset, kept) if self.axes else x
 
     def _extreme(self, op: str, x: str) -> str:
         """Build an extreme that is NaN if the first element is, as in ONNX Runtime: others compare with it in vain."""
@@ -167,6 +170,5 @@ class _Reduction:
         return result if self.kept else self.build.node("Squeeze", result, self.build.integers(*self.axes))
 
     def _function(self, op: str, x: str) -> str:
-
         value = self.build.node(op, self.build.cast(x, np.float64))
         return self.build.cast(value, self.dtype)

@@ -19,7 +19,7 @@ def _binary(form: OldForm) -> None:
     Below set 7 it may begin at any `axis` of the first.
     """
     attributes = {name: value for name, value in form.attributes.items() if name not in ("axis", "broadcast")}
-    first, second = form.input
+    first, second, *others = form.input
     axis = form.get("axis")
     if form.get("broadcast") and axis is not None:
         ranks = form.rank(first), form.rank(second)
@@ -28,7 +28,7 @@ def _binary(form: OldForm) -> None:
         behind = ranks[0] - int(axis) % ranks[0] - ranks[1]
         if behind > 0:
             second = _unsqueeze(form, second, list(range(ranks[1], ranks[1] + behind)))
-    form.keep(first, second, **attributes)
+    form.keep(first, second, *others, **attributes)
 
 
 def _unsqueeze(form: OldForm, value: str, axes: list[int]) -> str:
@@ -39,11 +39,6 @@ def _unsqueeze(form: OldForm, value: str, axes: list[int]) -> str:
     if form.wanted < 13:
         return form.build.node("Unsqueeze", value, axes=axes)
     return form.build.node("Unsqueeze", value, form.build.integers(*axes))
-
-
-def _gemm(form: OldForm) -> None:
-    if form.crosses(7):
-        form.keep(*form.input, **{name: value for name, value in form.attributes.items() if name != "broadcast"})
 
 
 def _prelu(form: OldForm) -> None:
@@ -84,11 +79,6 @@ def _cast(form: OldForm) -> None:
         form.keep(form.input[0], to=TensorProto.DataType.Value(form.attributes["to"].upper()))
 
 
-def _concat(form: OldForm) -> None:
-    if form.crosses(4) and "axis" not in form.attributes:
-        form.keep(*form.input, axis=1)
-
-
 def _pad(form: OldForm) -> None:
     pads = form.attributes.pop("pads", form.attributes.pop("paddings", None))
     value = form.attributes.pop("value", 0.0)
@@ -121,17 +111,22 @@ def _tile(form: OldForm) -> None:
     form.keep(form.name(0), form.build.integers(*repeats))
 
 
-def _scatter(form: OldForm) -> None:
-    if form.crosses(11):
-        form.keep(*form.input, op="ScatterElements", **form.attributes)
-
-
 def _default(since: int, **values: object) -> Rule:
     """Write out defaults that are others since set `since`."""
 
     def rule(form: OldForm) -> None:
         if form.crosses(since) and not values.keys() <= form.attributes.keys():
             form.keep(*form.input, **{**values, **form.attributes})
+
+    return rule
+
+
+def _spelled(since: int, attribute: str, **words: str) -> Rule:
+    """Spell a word of an attribute as it is since set `since`."""
+
+    def rule(form: OldForm) -> None:
+        if form.crosses(since) and form.get(attribute) in words:
+            form.keep(*form.input, **{**form.attributes, attribute: words[form.attributes[attribute]]})
 
     return rule
 
@@ -145,22 +140,16 @@ def _whole_norm(form: OldForm) -> None:
         form.keep(*form.input, **{**form.attributes, "p": int(norm)})
 
 
-def _gru(form: OldForm) -> None:
-    if form.crosses(3) and form.get("direction") == "foward":
-        form.keep(*form.input, **{**form.attributes, "direction": "forward"})
-
-
-def _grid_sample(form: OldForm) -> None:
-    modes = {"bilinear": "linear", "bicubic": "cubic"}
-    if form.crosses(20) and form.get("mode") in modes:
-        form.keep(*form.input, **{**form.attributes, "mode": modes[form.attributes["mode"]]})
-
-
 def _fourier(form: OldForm) -> None:
     """Make an input of the axis of a Fourier transform, 1 by default."""
-    if form.crosses(20) and form.op_type == "DFT":
+    if form.crosses(20):
         axis = form.build.number(form.attributes.pop("axis", 1), np.int64)
         form.keep(form.name(0), form.name(1), axis, **form.attributes)
+
+
+def _scan(form: OldForm) -> None:
+    """Refuse a Scan of a batch with lengths, as set 8 has it."""
+    raise UnsupportedForm("it runs through each sequence of a batch")
 
 
 OPERANDS: dict[str, Rule] = {
@@ -168,19 +157,20 @@ OPERANDS: dict[str, Rule] = {
     **dict.fromkeys(_REDUCTIONS, _as_inputs(18, "axes")),
     "Cast": _cast,
     "Clip": _as_inputs(11, "min", "max"),
-    "Concat": _concat,
+    "Concat": _default(4, axis=1),
     "DFT": _fourier,
-    "GRU": _gru,
-    "Gemm": _gemm,
+    "GRU": _spelled(3, "direction", foward="forward"),
+    "Gemm": raise_at(7, _binary),
     "GlobalLpPool": _whole_norm,
-    "GridSample": _grid_sample,
+    "GridSample": _spelled(20, "mode", bilinear="linear", bicubic="cubic"),
     "LpPool": _whole_norm,
     "PRelu": raise_at(7, _prelu),
     "Pad": raise_at(11, _pad),
     "ReduceSum": _as_inputs(13, "axes"),
     "Reshape": _as_inputs(5, "shape"),
     "RoiAlign": _default(16, coordinate_transformation_mode="output_half_pixel"),
-    "Scatter": _scatter,
+    "Scan": raise_at(9, _scan),
+    "Scatter": raise_at(11, lambda form: form.keep(*form.input, op="ScatterElements", **form.attributes)),
     "Selu": _default(6, alpha=1.6732, gamma=1.0507),
     "Slice": _as_inputs(10, "starts", "ends", "axes"),
     "Split": _split,

@@ -183,7 +183,7 @@ def test_a_scan_may_count_the_axes_of_its_results_from_the_end(tmp_path: Path, a
     same(model_of([scan], {"x": list(ROWS.shape)}, ["h", "y"], {"zero": np.ones(row, np.float32)}), tmp_path)
 
 
-def test_a_selection_before_there_was_one_is_refused(tmp_path: Path) -> None:
+def test_a_selection_before_there_was_one_is_made_in_a_newer_set(tmp_path: Path) -> None:
     branches = {
         f"{word}_branch": body([node(op, "x", word)], {}, {word: (FLOAT, [2])})
         for word, op in (("then", "Relu"), ("else", "Neg"))
@@ -191,7 +191,20 @@ def test_a_selection_before_there_was_one_is_refused(tmp_path: Path) -> None:
     model = model_of(
         [node("If", "c", "y", name="choice", **branches)], {"x": [2], "c": [1]}, ["y"], dtypes={"c": BOOL}, opset=7
     )
+    imported = import_model(save(model, tmp_path))
+    for chosen in (True, False):
+        given = {"x": np.float32([-1, 2]), "c": np.array([chosen])}
+        np.testing.assert_array_equal(run(imported, given), run(model, given))
+
+
+def test_a_scan_of_a_batch_is_refused_by_its_set(tmp_path: Path) -> None:
+    step = body(
+        [node("Add", "h x", "h2"), node("Neg", "h2", "row")],
+        {"h": (FLOAT, [2]), "x": (FLOAT, [2])}, {"h2": (FLOAT, [2]), "row": (FLOAT, [2])},
+    )  # fmt: skip
+    scan = node("Scan", "_ h0 xs", "h y", name="steps", body=step, num_scan_inputs=1)
+    model = model_of([scan], {"h0": [1, 2], "xs": [1, 3, 2]}, ["h", "y"], opset=8)
     with pytest.raises(
-        ModelError, match="If node 'choice' cannot be compiled: its condition is not constant, and operator set 7"
+        ModelError, match="Scan node 'steps' of operator set 8 cannot be compiled: it runs through each"
     ):
         import_model(save(model, tmp_path))
