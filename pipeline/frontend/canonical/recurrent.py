@@ -16,7 +16,7 @@ import numpy as np
 from .control_flow.build_scan import Value, build_scan
 from .folding.fold_constants import refold
 from .last_steps import read_last_steps
-from .node_builder import Names, NodeBuilder, attributes_of, spliced, stem_of
+from .node_builder import Names, NodeBuilder, attributes_of, splice, stem_of
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, refuse
 from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
@@ -33,7 +33,11 @@ T = TypeVar("T")
 
 
 def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace the recurrent nodes of `model` (with inferred shapes). Raises ModelError for forms that are not covered."""
+    """Replace the recurrent nodes of `model` (with inferred shapes), and fold and infer it again.
+
+    It is changed in place: its weights are transposed, and would be held twice more. Raises ModelError for forms that are not
+    covered.
+    """
     if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
     model = refold(read_last_steps(model), model)
@@ -45,7 +49,8 @@ def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
         for index, node in enumerate(model.graph.node)
         if node.op_type in RECURRENT
     }
-    return spliced(model, made)
+    splice(model.graph, made)
+    return refold(model, None)
 
 
 def _replacement(
