@@ -1,6 +1,6 @@
 """Measure repos of 1 to 300 cells, small models on targets: seconds a cell, a repro of nothing, Dask; write results/scale.md.
 
-    .venv/bin/python benchmarks/scale.py [--models N] [--targets N]
+    .venv/bin/python benchmarks/scale.py [--models N] [--targets N] [--only-dask]
 
 Every repo and every store is new. The repo grows: each size is measured by the cells that it adds. A cell by itself is a
 repo of its own with the stages of each cell; a Dask worker has one thread, and a core of its own as a machine would be.
@@ -241,17 +241,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=MODELS)
     parser.add_argument("--targets", type=int, default=len(TARGETS), choices=range(1, len(TARGETS) + 1))
+    parser.add_argument("--only-dask", action="store_true", help="print the cells a minute of one and two workers")
     asked = parser.parse_args()
     targets, begun = TARGETS[: asked.targets], head()
     with tempfile.TemporaryDirectory(prefix="passfit-scale-") as name:
         folder = Path(name)
+
+        def on_dask() -> list[float]:
+            return [measure_dask(folder, workers, min(ON_DASK, asked.models), targets) for workers in (1, 2)]
+
+        if asked.only_dask:
+            one, two = on_dask()
+            print(f"Dask: {one:.1f} and {two:.1f} cells a minute, {two / one:.2f} times")
+            return
         alone = measure_alone(folder, targets)
         print("alone", alone, flush=True)
         sizes = []
         for size in measure_growth(folder, asked.models, targets):
             sizes.append(size)
             print(size, flush=True)
-        dask = [measure_dask(folder, workers, min(ON_DASK, asked.models), targets) for workers in (1, 2)]
+        dask = on_dask()
     text = page(begun, asked.models, targets, alone, sizes, dask)
     publish("scale", text, whole=(asked.models, asked.targets) == (MODELS, len(TARGETS)))
 

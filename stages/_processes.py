@@ -5,6 +5,7 @@ A worker gets the files that the steps read, and returns those that they wrote, 
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,8 @@ from passfit.support.temporary_folder import scratch_folder
 Cell = tuple[str, str]
 #: runs cells one after another
 Run = Callable[[Sequence[Cell]], "subprocess.CompletedProcess[str]"]
+#: divides cells into groups, in the order of their runs
+Divide = Callable[[Sequence[Cell]], list[list[Cell]]]
 Files = dict[str, bytes]
 
 
@@ -36,16 +39,22 @@ def here(cells: Sequence[Cell], folder: Path = Path(), stdout: int | None = None
 
 
 @contextmanager
-def on_cluster(address: str) -> Iterator[tuple[Run, int]]:
-    """Yield how to compute cells on a Dask cluster, and how many at once.
+def on_cluster(address: str) -> Iterator[tuple[Run, int, Divide]]:
+    """Yield how to compute cells on a Dask cluster, how many at once, and in which order.
 
-    Dask computes the cells of a lost worker again on another one.
+    Dask computes the cells of a lost worker again on another one. Targets of a model share work in a worker's store: they go to
+    one worker, unless another has nothing else to do.
     """
     from passfit.search.evaluate.cluster import connect
 
     params = load_params(Path("params.yaml"))
     client, count = connect(address)
     with client:
+        workers: dict[Cell, str] = {}
+
+        def divide(cells: Sequence[Cell]) -> list[list[Cell]]:
+            workers.update(deal_cells(cells, sorted(client.nthreads())))
+            return [[cell] for cell in workers]
 
         def run(cells: Sequence[Cell]) -> subprocess.CompletedProcess[str]:
             from distributed import KilledWorker
@@ -53,7 +62,10 @@ def on_cluster(address: str) -> Iterator[tuple[Run, int]]:
             written = [place for cell in cells for place in _written(*cell)]
             files = _read(Path(), [*_needed(params, cells), *written])
             try:
-                ended, files = client.submit(_elsewhere, files, list(cells), pure=False).result()
+                task = client.submit(
+                    _elsewhere, files, list(cells), pure=False, workers=workers[cells[0]], allow_other_workers=True
+                )
+                ended, files = task.result()
             except KilledWorker:
                 return subprocess.CompletedProcess(
                     [], -signal.SIGKILL, "", "passfit: Dask lost every worker of a cell.\n"
@@ -64,7 +76,19 @@ def on_cluster(address: str) -> Iterator[tuple[Run, int]]:
             return ended
 
         # one more for each, so that none waits for its files
-        yield run, count + sum(client.nthreads().values())
+        yield run, count + sum(client.nthreads().values()), divide
+
+
+def deal_cells(cells: Sequence[Cell], workers: Sequence[str]) -> dict[Cell, str]:
+    """Deal the models to workers, one after another; order the cells so that each worker's turn comes as often.
+
+    A model's cells keep their order.
+    """
+    models = dict.fromkeys(model for model, _ in cells)
+    owners = dict(zip(models, itertools.cycle(workers)))
+    lanes = ([cell for cell in cells if owners[cell[0]] == worker] for worker in workers)
+    rounds = itertools.zip_longest(*lanes)
+    return {cell: owners[cell[0]] for each in rounds for cell in each if cell is not None}
 
 
 def _elsewhere(files: Files, cells: Sequence[Cell]) -> tuple[subprocess.CompletedProcess[str], Files]:

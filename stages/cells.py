@@ -22,7 +22,7 @@ from passfit.artifacts.places import CELLS, cell_record, compile_dir, kept_footp
 from passfit.errors import PassfitError
 from passfit.params.params import Params, declared
 from passfit.stages._common import attempt, run_stage
-from passfit.stages._processes import Cell, Run, here, on_cluster
+from passfit.stages._processes import Cell, Divide, Run, here, on_cluster
 from passfit.stages.cell import is_stale
 from passfit.stages.footprint import footprint
 from passfit.support.children import describe_end
@@ -40,8 +40,8 @@ def cells(params: Params) -> str:
     declared_cells = declared(params)
     _drop_others(declared_cells)
     stale = [cell for cell in declared_cells if is_stale(*cell)]
-    with _processes(params.executor or "local") as (run, count, most), ThreadPoolExecutor(count) as pool:
-        for task in as_completed([pool.submit(_complete, run, group) for group in group_cells(stale, count, most)]):
+    with _processes(params.executor or "local") as (run, count, divide), ThreadPoolExecutor(count) as pool:
+        for task in as_completed([pool.submit(_complete, run, group) for group in divide(stale)]):
             task.result()
     failed = [cell for cell in stale if is_stale(*cell)]
     judge = wraps(footprint)(partial(footprint, catalogue=load_catalogue(Path())))
@@ -72,14 +72,15 @@ def group_cells(cells: Sequence[Cell], processes: int, most: int = _TOGETHER) ->
 
 
 @contextmanager
-def _processes(executor: str) -> Iterator[tuple[Run, int, int]]:
-    """Yield how to run a group, how many run at once, and the most cells of a group."""
+def _processes(executor: str) -> Iterator[tuple[Run, int, Divide]]:
+    """Yield how to run a group, how many run at once, and how cells are divided into groups."""
     if executor.startswith("dask://"):
-        with on_cluster(executor) as (run, count):
-            yield run, count, 1
+        with on_cluster(executor) as found:
+            yield found
         return
     _, _, number = executor.partition(":")
-    yield here, int(number or len(os.sched_getaffinity(0))), _TOGETHER
+    count = int(number or len(os.sched_getaffinity(0)))
+    yield here, count, partial(group_cells, processes=count)
 
 
 def _complete(run: Run, cells: Sequence[Cell]) -> None:

@@ -190,7 +190,7 @@ def _canonical_nodes(
     for change in (widen_numbers, replace_sequences, keep_integers):
         model = refold(change(model), model)
     model = refold(rewrite(replace_empty_tensors(model)), None if raised else model)
-    model = refold(canonical_recurrent(replace_empty_tensors(model)), model)
+    model = canonical_recurrent(refold(replace_empty_tensors(model), model))
     detach_outputs(model)
     refuse_unsupported(model)
     model = infer_shapes(model)

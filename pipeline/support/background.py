@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from .children import describe_end, end_with
+from .children import begin_fork, describe_end
 
 #: seconds of processor time after which the tasks left have no result
 SECONDS = 600.0
@@ -113,7 +113,7 @@ def compute_apart(task: Task) -> Any:
 
 def _serve(connection: Connection, tasks: Sequence[Task], seconds: float, nice: int, parent: int) -> None:
     """Run the tasks in the child: silent, and deaf to Ctrl-C, which the parent handles."""
-    end_with(parent)
+    begin_fork(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, inside C++ too
     signal.setitimer(signal.ITIMER_PROF, seconds)

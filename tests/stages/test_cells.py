@@ -156,3 +156,18 @@ def test_groups_hold_every_cell_once_in_order_and_get_smaller(cells: list[tuple[
     assert [cell for group in groups for cell in group] == cells
     assert sizes == sorted(sizes, reverse=True) and max(sizes, default=1) <= most
     assert len(groups) >= min(processes, len(cells))
+
+
+@given(st.lists(st.integers(0, 6), max_size=8), st.integers(1, 4))
+def test_a_worker_of_a_cluster_gets_whole_models_and_its_turn(counts: list[int], workers: int):
+    cells = [(f"m{model}", f"t{target}") for model, count in enumerate(counts) for target in range(count)]
+    names = [f"w{number}" for number in range(workers)]
+    dealt = _processes.deal_cells(cells, names)
+    assert sorted(dealt) == sorted(cells)
+    for model, _ in cells:
+        own = [cell for cell in dealt if cell[0] == model]
+        assert own == [cell for cell in cells if cell[0] == model] and len({dealt[cell] for cell in own}) == 1
+    order = list(dealt.values())
+    for place, name in enumerate(order):  # before it, each other worker with cells left had as many turns
+        turns = order[:place].count(name)
+        assert all(order[:place].count(other) >= turns for other in names if order[place:].count(other))

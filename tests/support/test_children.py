@@ -61,6 +61,16 @@ def test_a_child_whose_parent_ended_already_ends_at_once() -> None:
     assert (done.returncode, done.stdout) == (1, "")
 
 
+def test_no_collection_looks_at_what_a_child_inherits() -> None:
+    code = (
+        "import gc, os\nfrom passfit.support import children\nfrom passfit.support.background import compute_apart\n"
+        "if children.fork() == 0:\n    print(len(gc.get_objects()) < 100, flush=True)\n    os._exit(0)\n"
+        "os.wait()\nprint(compute_apart(gc.get_freeze_count) > 1000, gc.get_freeze_count())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=_LONG)
+    assert done.stdout == "True\nTrue 0\n", done.stderr
+
+
 @pytest.mark.slow
 def test_a_killed_compilation_leaves_no_worker(tmp_path: Path) -> None:
     build = NodeBuilder()

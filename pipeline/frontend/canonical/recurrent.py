@@ -18,7 +18,7 @@ from .control_flow.build_scan import Value, build_scan
 from .folding.fold_constants import refold
 from .graph_context import NodeView, apply_rules
 from .last_steps import read_last_steps
-from .node_builder import NodeBuilder, spliced
+from .node_builder import NodeBuilder, splice
 from .operators.recurrent_activations import fault_of_activations
 from .read_onnx import all_nodes, refuse
 from .recurrent_step import RECURRENT, Cell, Layer, layer_of, parameters
@@ -34,12 +34,17 @@ T = TypeVar("T")
 
 
 def canonical_recurrent(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Replace the recurrent nodes of `model` (with inferred shapes). Raises ModelError for forms that are not covered."""
+    """Replace the recurrent nodes of `model` (with inferred shapes), and fold and infer it again.
+
+    It is changed in place: its weights are transposed, and would be held twice more. Raises ModelError for forms that are not
+    covered.
+    """
     if not any(node.op_type in RECURRENT for node in model.graph.node):
         return model
     model = refold(read_last_steps(model), model)
     read = {name for node in all_nodes(model.graph) for name in node.input} | {each.name for each in model.graph.output}
-    return spliced(model, apply_rules(model, dict.fromkeys(RECURRENT, partial(_replace, read=read))))
+    splice(model.graph, apply_rules(model, dict.fromkeys(RECURRENT, partial(_replace, read=read))))
+    return refold(model, None)
 
 
 def _replace(node: NodeView, build: NodeBuilder, read: set[str]) -> None:

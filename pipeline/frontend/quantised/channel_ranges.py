@@ -9,6 +9,7 @@ bias keeps at zero. Channels are dimension 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,9 +44,10 @@ class Ranges:
 
 @dataclass(frozen=True)
 class Convolution:
-    """Hold the constants of a QLinearConv: weights less zero points as filters × channels × taps, and the multipliers."""
+    """Hold the constants of a QLinearConv; its weights are read when they are asked for, as all would take twice the model."""
 
-    weights: np.ndarray
+    read: Callable[[], np.ndarray]
+    shape: tuple[int, int, int]
     bias: np.ndarray
     multiplier: np.ndarray
     x_zero: int
@@ -55,9 +57,14 @@ class Convolution:
     padded: bool
 
     @property
+    def weights(self) -> np.ndarray:
+        """Read the weights, zero points subtracted, as filters × channels × taps."""
+        return self.read().reshape(self.shape)
+
+    @property
     def depthwise(self) -> bool:
         """Return whether each channel has one filter of its own."""
-        return self.groups == len(self.weights) and self.weights.shape[1] == 1
+        return self.groups == self.shape[0] and self.shape[1] == 1
 
     def numbers(self, sums: np.ndarray) -> np.ndarray:
         """Requantise sums, one for each filter: see integer_layers.py."""
@@ -91,9 +98,15 @@ def convolution_of(node: onnx.NodeProto, context: Context) -> Convolution | None
     in_order = (np.isfinite(multiplier) & (multiplier >= 0)).all()
     if not in_order or largest_sum(reach(found["xz"].dtype.name, zeros[:1]), filters, biases) >= LIMIT:
         return None
-    weights = filters.astype(np.int16).reshape(len(w), w.shape[1], -1)  # -255 to 255: layers are held together
+    zero_points, shape = found["wz"], (len(w), w.shape[1], math.prod(w.shape[2:]))
+
+    def read() -> np.ndarray:
+        constant = context.constant(node.input[3])
+        assert constant is not None
+        return filters_of(constant, zero_points, 0)
+
     return Convolution(
-        weights, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded
+        read, shape, biases, multiplier, *zeros, found["yz"].dtype.name, int(attributes.get("group", 1)), padded
     )
 
 
@@ -142,9 +155,8 @@ def _convolve(node: onnx.NodeProto, form: Convolution, x: Ranges | None, context
     least, most = ((each - form.x_zero).reshape(form.groups, 1, -1) for each in (low, high))
     if form.padded:
         least, most = np.minimum(least, 0), np.maximum(most, 0)
-    more, less = (
-        take(form.weights, 0).sum(2).reshape(form.groups, -1, least.shape[2]) for take in (np.maximum, np.minimum)
-    )
+    weights = form.weights
+    more, less = (take(weights, 0).sum(2).reshape(form.groups, -1, least.shape[2]) for take in (np.maximum, np.minimum))
     sums = ((more * one + less * other).sum(2).ravel() for one, other in ((least, most), (most, least)))
     return Ranges(*(form.numbers(each) for each in sums))
 

@@ -107,7 +107,7 @@ class _Groups:
 
     def _enter(self, node: onnx.NodeProto, form: Convolution | None) -> None:
         x = node.input[0] if node.input else ""
-        if form is not None and form.depthwise and len(form.weights) > 1:
+        if form is not None and form.depthwise and form.shape[0] > 1:
             self._join(x, node.output[0])
         elif form is not None and form.groups == 1:
             self._sums.setdefault(x, []).append(form)

@@ -1,15 +1,17 @@
 """Build the float twin of a quantised model: the same layers on floats, without quantisation.
 
-    int8 ─► QLinearConv ─► int8      becomes      float32 ─► Conv ─► float32, with dequantised weights
+    int8 ─► QLinearConv ─► int8      becomes      float32 ─► Conv ─► float32
+                                                  int8 weights ─► DequantizeLinear ─┘
 
 Its memory says what quantisation saves. Its results are those of the model without rounding: they saturate as the
-integers do, by which a ReLU may be implied.
+integers do, by which a ReLU may be implied. Constants of layers are dequantised by nodes, which kernels of constants are
+folded with: as floats in the file they would take four times the model once more.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
@@ -83,15 +85,15 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     for value in (*result.graph.input, *result.graph.output):
         if value.name in floats:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
-    known = _constants_by_scale(model, floats, context)
+    known, moved = _constants_by_scale(model, floats, context), floats & _moved_constants(model, context)
     for tensor in result.graph.initializer:
-        if tensor.name in floats:
+        if tensor.name in moved:
             numbers = numpy_helper.to_array(tensor).astype(np.float32)
             scale, zero, _ = known.get(tensor.name, (1.0, 0, ""))
             tensor.CopyFrom(numpy_helper.from_array(((numbers - zero) * scale).astype(np.float32), tensor.name))
 
     def convert(node: onnx.NodeProto, build: NodeBuilder) -> None:
-        _to_floats(NodeView(node, context), build)
+        _to_floats(NodeView(node, context), moved, build)
         if node.op_type == "Cast" and node.output[0] in floats:
             node.CopyFrom(helper.make_node("Cast", node.input, node.output, name=node.name, to=TensorProto.FLOAT))
 
@@ -99,12 +101,16 @@ def float_twin(model: onnx.ModelProto) -> onnx.ModelProto:
     return result
 
 
-def _to_floats(node: NodeView, build: NodeBuilder) -> None:
-    """Build the float form of a quantised node; nothing for others."""
+def _to_floats(node: NodeView, moved: Set[str], build: NodeBuilder) -> None:
+    """Build the float form of a quantised node; nothing for others. Constants of `moved` are floats already."""
     if node.op_type == "QuantizeLinear":
         _saturate(node.input[0], 1, node, build)
     elif node.op_type == "DequantizeLinear":
-        build.node("Identity", _dequantise(0, node.get("axis", 1), node, build), result=node.result)
+        if node.name(0) not in node.graph.constants:
+            build.node("Identity", node.name(0), result=node.result)
+        elif node.name(0) in moved:
+            integers = build.constant(node.graph.constant(node.name(0)))
+            build.node("DequantizeLinear", integers, *node.input[1:], result=node.result, **node.attributes)
     elif node.op_type == "DynamicQuantizeLinear":
         for name, value in zip(node.output, (node.input[0], build.number(1, np.float32), build.number(0, np.uint8))):
             if name:
@@ -112,10 +118,13 @@ def _to_floats(node: NodeView, build: NodeBuilder) -> None:
     elif node.op_type in INTEGER_LAYERS:
         operator = "Conv" if "Conv" in node.op_type else "MatMul"
         operands = [node.input[tensor] for tensor, *_ in INTEGER_LAYERS[node.op_type]]
+        weights = operands[1]
+        if weights in node.graph.constants:
+            integers = build.constant(node.graph.constant(weights)) if weights in moved else weights
+            operands[1] = _dequantise(weights, integers, 0 if operator == "Conv" else -1, node, build)
         if not node.op_type.startswith("QLinear"):
             build.node(operator, *operands, result=node.result, **node.attributes)
             return
-        operands[1] = _dequantise(3, 0 if operator == "Conv" else -1, node, build)
         if node.name(8):
             operands.append(_bias(node, build))
         _saturate(build.node(operator, *operands, **node.attributes), 6, node, build)
@@ -148,18 +157,24 @@ def _constants_by_scale(model: onnx.ModelProto, floats: set[str], context: Conte
     return known
 
 
-def _dequantise(place: int, axis: int, node: NodeView, build: NodeBuilder) -> str:
-    """Return a constant operand dequantised, of a scale for all or along `axis`; other values as they are."""
-    numbers, by, shift = (node.constant(place + each) for each in range(3))
-    if numbers is None:
-        return node.name(place)
-    values = numbers.astype(np.float32)
-    if by is not None and by.ndim < 2:
-        line = [-1 if each == axis % values.ndim else 1 for each in range(values.ndim)]
-        less = np.zeros(1) if shift is None else shift
-        shapes = [line if each.size > 1 else () for each in (less, by)]
-        values = (values - less.astype(np.float32).reshape(shapes[0])) * by.reshape(shapes[1])
-    return build.constant(values.astype(np.float32))
+def _dequantise(weights: str, integers: str, axis: int, node: NodeView, build: NodeBuilder) -> str:
+    """Build the weights of a layer as floats: of a scale for all or along `axis`, else the numbers themselves."""
+    scale, zero = (node.constant(place) if node.op_type.startswith("QLinear") else None for place in (4, 5))
+    if scale is None or scale.ndim > 1:
+        scale, zero = np.ones(1, np.float32), None
+    zero = np.zeros(1, node.graph.dtype(weights)) if zero is None else zero
+    shape = (max(scale.size, zero.size),) if scale.size + zero.size > 2 else ()
+    operands = (build.constant(np.resize(each, shape)) for each in (scale, zero))
+    return build.node("DequantizeLinear", integers, *operands, axis=axis)
+
+
+def _moved_constants(model: onnx.ModelProto, context: Context) -> set[str]:
+    """Return the constants that something else than a layer or DequantizeLinear reads."""
+    places = {name: INTEGER_LAYERS[name][1][0] for name in INTEGER_LAYERS} | {"DequantizeLinear": 0}
+    read = {
+        name for node in model.graph.node for place, name in enumerate(node.input) if places.get(node.op_type) != place
+    }
+    return {name for name in (*read, *(each.name for each in model.graph.output)) if name in context.constants}
 
 
 def _bias(node: NodeView, build: NodeBuilder) -> str:

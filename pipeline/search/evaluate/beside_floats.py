@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import onnx
-from tvm.ir import IRModule
+import tvm
+from tvm import relax
+from tvm.ir import Call, IRModule, Op
 
 from ...errors import ModelError
 from ...frontend.canonicalise import canonicalize
@@ -11,9 +13,15 @@ from ...frontend.imported_model import ImportedModel, port_names
 from ...frontend.quantised.float_twin import float_twin, has_numbers, integer_share
 from ...frontend.relax.to_relax import to_relax
 from ...memory.footprint import BesideFloats, RamAndWeights
+from ...passes.graph.folding.constant_folder import fold_constants
+from ...passes.graph.rules.dataflow import bindings_of
 from ...targets import Target
+from ...tir import HOST
 from .candidates import Candidate
 from .evaluation import Evaluator
+
+#: names of inputs and outputs
+Ports = tuple[list[str], list[str]]
 
 
 def beside_floats(imported: ImportedModel, target: Target) -> BesideFloats | None:
@@ -24,16 +32,30 @@ def beside_floats(imported: ImportedModel, target: Target) -> BesideFloats | Non
     if not has_numbers(imported.onnx):
         return None
     try:
-        twin = canonicalize(float_twin(imported.onnx))
-        floats = _memory(to_relax(twin), twin, imported.name, target)
+        floats = _memory(*_twin(imported.onnx), imported.name, target)
     except ModelError:  # integers that are more than quantised numbers have no float form
         floats = None
-    own = _memory(imported.graph, imported.onnx, imported.name, target)
+    own = _memory(imported.graph, port_names(imported.onnx), imported.name, target)
     return BesideFloats(integer_share(imported.onnx), own, floats)
 
 
-def _memory(graph: IRModule, model: onnx.ModelProto, name: str, target: Target) -> RamAndWeights | None:
-    evaluator = Evaluator(graph, name, target, *port_names(model))
+def _twin(model: onnx.ModelProto) -> tuple[IRModule, Ports]:
+    """Return the graph of the float twin, and its ports: its file is freed before the weights become floats."""
+    twin = canonicalize(float_twin(model))
+    return _fold_weights(to_relax(twin)), port_names(twin)
+
+
+def _fold_weights(module: IRModule) -> IRModule:
+    """Dequantise the weights of a float twin, which has no other numbers."""
+    calls = (binding.value for binding in bindings_of(module["main"]) if isinstance(binding.value, Call))
+    others = {call.op.name for call in calls if isinstance(call.op, Op)} - {"relax.dequantize"}
+    with tvm.target.Target(HOST):
+        legal = relax.transform.LegalizeOps(skip_ops=sorted(others))(module)
+    return fold_constants(legal, may_grow=True)
+
+
+def _memory(graph: IRModule, ports: Ports, name: str, target: Target) -> RamAndWeights | None:
+    evaluator = Evaluator(graph, name, target, *ports)
     try:
         found = evaluator.evaluate(Candidate().passes).footprint
     finally:

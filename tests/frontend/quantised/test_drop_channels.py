@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import onnx
 from hypothesis import given, settings
@@ -106,3 +108,17 @@ def test_a_network_without_constant_channels_stays() -> None:
     network = Network(3, "int8", 0, 0)
     model = _model(network, (1, 16, 6, 5), network.layer(network.layer("x", 16, 32), 32, 4))
     assert drop_constant_channels(model) is model
+
+
+def test_the_weights_of_one_layer_are_held_at_a_time() -> None:
+    network, value = Network(0, "int8", 0, 0), "x"
+    for _ in range(48):
+        value = network.layer(value, 32, 32, window=3)
+    model = _model(network, (1, 32, 4, 4), value)
+    tracemalloc.start()
+    try:
+        drop_constant_channels(model)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * _weights(model)

@@ -27,7 +27,9 @@ X = {"x": np.random.default_rng(3).standard_normal((1, 3, 8, 8)).astype(np.float
 
 
 def operators(model: onnx.ModelProto) -> set[str]:
-    return {node.op_type for node in model.graph.node}
+    """Return the operators on data: without those that dequantise weights."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    return {node.op_type for node in model.graph.node if not set(filter(None, node.input)) <= constants}
 
 
 @pytest.mark.parametrize("form", ["QDQ", "QOperator"])
@@ -37,7 +39,10 @@ def test_the_twin_computes_in_floats_what_the_model_computes_in_integers(tmp_pat
     twin = canonicalize(float_twin(model))
     assert not operators(twin) & INTEGERS
     np.testing.assert_allclose(run(twin, X)[0], run(network(), X)[0], atol=0.06)
-    large = [numpy_helper.to_array(each) for each in twin.graph.initializer if len(each.dims) > 1]
+    weights = {node.input[0] for node in twin.graph.node if node.op_type == "DequantizeLinear"}
+    assert not any(weights & set(node.input) for node in twin.graph.node if node.op_type != "DequantizeLinear")
+    others = [each for each in twin.graph.initializer if each.name not in weights]
+    large = [numpy_helper.to_array(each) for each in others if len(each.dims) > 1]
     assert all(each.dtype == np.float32 for each in large if each.dtype.kind == "f" or each.itemsize == 1)
     assert integer_share(model) == 1 and integer_share(twin) == 0
     assert multiplications(model) == multiplications(twin)
@@ -56,6 +61,24 @@ def test_dynamically_quantised_products_have_a_twin_too() -> None:
     x = random.standard_normal((4, 16)).astype(np.float32)
     assert not operators(twin) & INTEGERS and integer_share(model) == 1
     np.testing.assert_allclose(run(twin, {"x": x})[0], x @ w * np.float32(0.01), rtol=1e-4, atol=1e-4)
+
+
+def test_a_constant_that_moves_too_is_both_floats_and_weights() -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("Concat", ["q", "w"], ["both"], axis=0),
+        helper.make_node("DequantizeLinear", ["both", "s", "z"], ["y"]),
+        helper.make_node("QLinearMatMul", ["q", "s", "z", "w", "ws", "z", "s", "z"], ["p"]), helper.make_node("DequantizeLinear", ["p", "s", "z"], ["v"]),
+    ]  # fmt: skip
+    random = np.random.default_rng(0)
+    w = random.integers(-128, 128, (6, 6)).astype(np.int8)
+    constants = {"w": w, "s": np.float32(0.25), "ws": np.float32(0.01), "z": np.int8(0)}
+    twin = canonicalize(
+        float_twin(canonicalize(model_of(nodes, {"x": [4, 6]}, {"y": [10, 6], "v": [4, 6]}, constants)))
+    )
+    x = random.integers(-8, 8, (4, 6)).astype(np.float32)
+    y, v = run(twin, {"x": x})
+    np.testing.assert_allclose(y, np.concatenate([x, w * np.float32(0.25)]), rtol=1e-5)
+    np.testing.assert_allclose(v, np.clip(x @ w * np.float32(0.01), -32, 31.75), rtol=1e-4, atol=1e-4)
 
 
 def test_the_share_is_that_of_the_multiplications() -> None:
@@ -84,3 +107,14 @@ def test_multiplications_are_those_of_the_operators_formulas() -> None:
 
 def test_a_float_model_has_no_numbers() -> None:
     assert not has_numbers(canonicalize(network()))
+
+
+def test_the_file_of_a_twin_is_as_large_as_the_models_own() -> None:
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), helper.make_node("QLinearMatMul", ["q", "s", "z", "w", "s", "z", "s", "z"], ["p"]),
+        helper.make_node("DequantizeLinear", ["p", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    w = np.random.default_rng(0).integers(-128, 128, (256, 256)).astype(np.int8)
+    constants = {"w": w, "s": np.float32(0.25), "z": np.int8(0)}
+    model = canonicalize(model_of(nodes, {"x": [1, 256]}, {"y": [1, 256]}, constants))
+    assert canonicalize(float_twin(model)).ByteSize() < 1.1 * model.ByteSize()

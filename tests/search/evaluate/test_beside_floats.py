@@ -26,11 +26,12 @@ def test_floats_take_about_four_times_the_ram(tmp_path: Path, form: str) -> None
 
 
 def test_the_twin_takes_the_memory_of_the_model_before_quantisation(tmp_path: Path) -> None:
+    from passfit.frontend.imported_model import port_names
     from passfit.frontend.relax.to_relax import to_relax
     from passfit.search.evaluate.beside_floats import _memory
 
     found = beside_floats(load(quantised(tmp_path)), TARGET)
     original = load(save(network(), tmp_path))
-    expected = _memory(to_relax(original.onnx), original.onnx, "m", TARGET)
+    expected = _memory(to_relax(original.onnx), port_names(original.onnx), "m", TARGET)
     assert found.floats.ram == pytest.approx(expected.ram, rel=0.05)
     assert found.floats.weights == pytest.approx(expected.weights, rel=0.05, abs=256)

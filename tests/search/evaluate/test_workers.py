@@ -196,6 +196,14 @@ def devours(self, module):
 LIMITS = CandidateLimits(seconds=1.5, nbytes=1 << 28)
 
 
+@pytest.fixture(scope="module")
+def refused():
+    """What a search finds where a pass is refused."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CATALOGUE[VICTIM], "apply", raises)
+        return found(network(["conv", "Relu"]), forked(2), "greedy")
+
+
 @pytest.mark.parametrize(
     "harm, reason",
     [
@@ -210,12 +218,10 @@ LIMITS = CandidateLimits(seconds=1.5, nbytes=1 << 28)
     "it aborts, exits, takes all memory, never ends",
     "that candidate is out and named; the search goes on in a new worker",
 )
-def test_what_harms_its_process_costs_one_candidate(monkeypatch, harm, reason):
-    model = network(["conv", "Relu"])
-    monkeypatch.setattr(CATALOGUE[VICTIM], "apply", raises)
-    expected = found(model, forked(2), "greedy")
+def test_what_harms_its_process_costs_one_candidate(monkeypatch, refused, harm, reason):
+    expected = refused
     monkeypatch.setattr(CATALOGUE[VICTIM], "apply", harm)
-    result = found(model, forked(2, LIMITS), "greedy")
+    result = found(network(["conv", "Relu"]), forked(2, LIMITS), "greedy")
     assert result.best == expected.best and result.sequence == expected.sequence
     # no candidate without the pass is blamed
     harmed = {specs: reason for specs in expected.failures if VICTIM in specs}
