@@ -21,6 +21,7 @@ from .prepare import quiet, write_model
 
 if TYPE_CHECKING:
     import onnx
+    from onnxruntime.quantization.calibrate import TensorsData
 
 #: methods of calibration; the percentile counts both ends of a range by themselves
 METHODS = ("minmax", "entropy", "percentile")
@@ -66,7 +67,7 @@ class Quantiser:
         return [node.name for node in self.model.graph.node if not node.domain and node.op_type in kinds]
 
     @cached_property
-    def _ranges(self) -> object:
+    def _ranges(self) -> TensorsData:
         from onnxruntime.quantization.calibrate import CalibrationMethod, create_calibrator
 
         methods = {
@@ -84,13 +85,20 @@ class Quantiser:
             calibrator.collect_data(_Reader(self._samples))
             return calibrator.compute_data()
 
+    @cached_property
+    def _unbounded(self) -> set[str]:
+        """Return the names of the nodes that take or give infinities or NaN, as masks of attention: no scale holds them."""
+        found = self._ranges.items()
+        infinite = {name for name, data in found if not np.isfinite(data.range_value).all()}
+        return {node.name for node in self.model.graph.node if not infinite.isdisjoint((*node.input, *node.output))}
+
     def quantise(self, floats: Collection[str] = ()) -> onnx.ModelProto:
         """Return the model in int8, except for the layers `floats`. Raises ModelError if the quantiser cannot."""
         from onnxruntime.quantization import QuantType
         from onnxruntime.quantization.qdq_quantizer import QDQQuantizer
 
         ranges = self._ranges
-        with quiet(), _failures_named("quantise"):
+        with quiet(), _failures_named("quantise"), np.errstate(invalid="ignore"):  # it makes scales for infinity, too
             quantizer = QDQQuantizer(
                 deepcopy(self.model),
                 True,
@@ -99,7 +107,7 @@ class Quantiser:
                 QuantType.QInt8,
                 ranges,
                 [],
-                sorted(floats),
+                sorted({*floats, *self._unbounded}),
                 self.operators,
                 _OPTIONS,
             )

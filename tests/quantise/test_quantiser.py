@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx
 import pytest
 
@@ -9,7 +10,7 @@ from passfit.errors import ConfigError, ModelError
 from passfit.quantise.prepare import prepare
 from passfit.quantise.quantiser import METHODS, Quantiser
 
-from ..models import run
+from ..models import model_of, run
 from .networks import KINDS, convolutional, drawn, recurrent
 
 
@@ -52,6 +53,28 @@ def test_operators_that_the_quantiser_does_not_take_stay():
     model = quantiser_of(recurrent()).quantise()
     (node,) = (each for each in model.graph.node if each.op_type == "LSTM")
     assert float_weights(model, node.name)
+
+
+def test_what_masks_by_infinity_stays_float_and_the_rest_does_not():
+    node = onnx.helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["scores"], "first"),
+        node("Where", ["seen", "scores", "never"], ["masked"], "mask"),
+        node("Softmax", ["masked"], ["weights"], "softmax", axis=1),
+        node("MatMul", ["weights", "w"], ["y"], "last"),
+    ]
+    seen = np.tri(4, dtype=bool)
+    model = model_of(
+        nodes,
+        {"x": [4, 4]},
+        ["y"],
+        {"w": np.eye(4, dtype=np.float32) + 0.5, "seen": seen, "never": np.float32(-np.inf)},
+    )
+    quantised = quantiser_of(model).quantise()
+    assert not float_weights(quantised, "first") and not float_weights(quantised, "last")
+    for sample in drawn(model, 4, seed=0).values:
+        for exact, found in zip(run(model, sample), run(quantised, sample), strict=True):
+            assert abs(found - exact).max() < 0.05 * (exact.max() - exact.min())
 
 
 @pytest.mark.parametrize("method", METHODS)

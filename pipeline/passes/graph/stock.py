@@ -44,7 +44,7 @@ class CombineParallelMatmul(StockPass):
 
 
 def _share_an_operand(module: IRModule) -> bool:
-    """Return whether two products of a function have the same left-hand side."""
+    """Return whether two products have the same left-hand side, and none a constant one, at which TVM fails."""
     from tvm import relax
     from tvm.ir import Op
 
@@ -53,8 +53,10 @@ def _share_an_operand(module: IRModule) -> bool:
         if not isinstance(function, relax.Function) or not isinstance(function.body, relax.SeqExpr):
             continue
         values = [binding.value for block in function.body.blocks for binding in block.bindings]
-        products = [each for each in values if isinstance(each, relax.Call) and each.op == matmul]
-        if len({each.args[0] for each in products}) < len(products):
+        lefts = [each.args[0] for each in values if isinstance(each, relax.Call) and each.op == matmul]
+        if not all(isinstance(left, relax.Var) for left in lefts):
+            return False
+        if len(set(lefts)) < len(lefts):
             return True
     return False
 

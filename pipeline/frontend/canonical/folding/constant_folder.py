@@ -6,7 +6,7 @@ onnxscript computes by ONNX's evaluator in Python, whose results are right where
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,15 +57,15 @@ class ConstantFolder(FoldConstantsPass):
             return None  # onnxscript makes a Cast without it
         replacement = super().process_node(node, is_function)
         if (numbers := _whole_numbers(replacement)) is not None:
-            return self._constant(node, numbers)
-        if replacement is not None or self._left is not node or len(node.outputs) != 1:
+            return self._constants(node, [numbers])
+        if replacement is not None or self._left is not node:
             return replacement
         constants = {value.name: value.const_value for value in node.inputs if value is not None}
         tensors = [ir.serde.serialize_tensor(tensor) for tensor in constants.values() if tensor is not None]
         for tensor, name in zip(tensors, constants, strict=True):
             tensor.name = name or ""
         results = evaluate(ir.serde.serialize_node(node), tensors, self._set())
-        return None if isinstance(results, str) else self._constant(node, results[0])
+        return None if isinstance(results, str) else self._constants(node, results)
 
     def new_initializer(self, node: ir.Node, array: np.ndarray) -> ir.Value | None:
         """Return the result of `node` as an initializer; strings are tensors of bytes, which onnxscript does not build."""
@@ -75,13 +75,20 @@ class ConstantFolder(FoldConstantsPass):
             value.const_value = ir.StringTensor(texts, shape=ir.Shape(array.shape), name=value.name)
         return value
 
-    def _constant(self, node: ir.Node, array: np.ndarray) -> Replacement | None:
-        value = self.new_initializer(node, array)
-        if value is None:
-            return None
+    def _constants(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> Replacement | None:
+        """Register the results of a node, in the order of its named outputs, as initializers."""
+        values, left = [], iter(arrays)
+        for output in node.outputs:
+            value = self.new_initializer(node, next(left)) if output.name else ir.Value(name="")
+            if value is None:
+                return None
+            value.name = output.name
+            values.append(value)
         assert node.graph is not None
-        node.graph.register_initializer(value)
-        return Replacement([value], [])
+        for value in values:
+            if value.name:
+                node.graph.register_initializer(value)
+        return Replacement(values, [])
 
     def _set(self) -> int:
         return self._opset_imports.get("", 1)

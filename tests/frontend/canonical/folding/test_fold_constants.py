@@ -83,3 +83,22 @@ def test_a_network_without_odd_forms_is_folded_once(tmp_path: Path, monkeypatch:
         monkeypatch.setattr(module, "fold", count)
     canonicalise.import_model(save(model_of(LAYERS, {"x": [2, 3]}, ["y"], W), tmp_path))
     assert folded == [3]
+
+
+def test_nodes_of_several_results_are_folded() -> None:
+    """TensorFlow's mirrored padding and sums of segments are masks and rows of such results: the data decide nothing."""
+    nodes = [
+        node("Unique", ["rows"], ["u", "", "back"], axis=0),
+        node("Shape", ["x"], ["sizes"]),
+        node("Split", ["sizes"], ["height", "width"], axis=0),
+        node("ConstantOfShape", ["width"], ["zeros"]),
+        node("Gather", ["u", "back"], ["again"]),
+        node("Cast", ["again"], ["floats"], to=onnx.TensorProto.FLOAT),
+        node("Add", ["floats", "zeros"], ["row"]),
+        node("Add", ["x", "row"], ["y"]),
+    ]
+    given = model_of(nodes, {"x": [2, 3]}, ["y"], {"rows": np.array([7, 2, 7])})
+    folded = fold(infer_shapes(given))
+    assert operators(folded) == ["Add"]
+    (row,) = folded.graph.initializer
+    assert onnx.numpy_helper.to_array(row).tolist() == [7, 2, 7]
