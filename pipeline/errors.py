@@ -9,8 +9,10 @@ from collections.abc import Iterable
 
 #: errno values of a full or read-only disk
 USED_UP = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-#: errno values of names that no file can have, and links that lead back to themselves
-_NO_FILE = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+#: errno values of names that no file can have, links in a circle, a file in place of a folder or the reverse, permissions
+_NO_FILE = frozenset({
+    errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.EACCES, errno.EPERM,
+})  # fmt: skip
 
 
 class PassfitError(Exception):
@@ -83,7 +85,7 @@ class PlanError(Exception):
 
 
 def environment_error(error: Exception) -> OutputError | None:
-    """Say in one sentence that disk or memory is used up, or a name of no use; None for an error of another kind."""
+    """Say in one sentence that disk or memory is used up, or a file cannot be opened; None for an error of another kind."""
     if isinstance(error, MemoryError) or "std::bad_alloc" in str(error):
         return OutputError(
             "There is not enough memory for this model.", "Give smaller shapes (--shape), or free memory."
@@ -92,7 +94,9 @@ def environment_error(error: Exception) -> OutputError | None:
     if isinstance(error, OSError) and isinstance(error.filename, (str, bytes)):
         where = f" '{os.fsdecode(error.filename)}'"
     if isinstance(error, OSError) and error.errno in _NO_FILE:
-        return OutputError(f"The file{where} cannot be opened: {error.strerror}.", "Name another file.")
+        return OutputError(
+            f"The file{where} cannot be opened: {error.strerror}.", "Name another file, or mend this one."
+        )
     if isinstance(error, OSError) and error.errno in USED_UP:
         return OutputError(
             f"The file{where} cannot be written: {error.strerror}.", "Free space, or set TMPDIR to another folder."

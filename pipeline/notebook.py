@@ -161,4 +161,4 @@ def _device(target: str | Target) -> Target:
 
 
 def _budget(*limits: str | int | None) -> Budget:
-    return Budget(*(parse_size(each) if isinstance(each, str) else each for each in limits))
+    return Budget(*(each if each is None else parse_size(each) for each in limits))

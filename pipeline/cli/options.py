@@ -110,7 +110,8 @@ def budget(items: Iterable[str] | None, memories: Iterable[str] = ()) -> tuple[B
     for item in items or ():
         quantity, equals, text = item.partition("=")
         if quantity not in known or not equals:
-            raise ConfigError(f"--budget {item}: not a budget.", did_you_mean(quantity, known))
+            near = did_you_mean(quantity, known) if quantity not in known else f"Write it like {quantity}=512KiB."
+            raise ConfigError(f"--budget {item}: not a budget.", near)
         if quantity in limits:
             raise ConfigError(f"--budget {item}: {quantity} has a budget already.", "Give one for each memory.")
         try:

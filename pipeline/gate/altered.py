@@ -36,7 +36,7 @@ def why_altered(repo: Path, result: FootprintReport, target: Target, budget: Bud
     reason = (
         _compare_manifest(repo, result)
         or (None if lock is None else _compare_lock(repo, result, lock))
-        or _compare_copy(repo, result, target, budget)
+        or _compare_copy(repo, result, target, budget, lock)
     )
     return None if reason is None else f"altered: {reason} {REMAKE}"
 
@@ -71,11 +71,12 @@ def _compare_lock(repo: Path, result: FootprintReport, lock: Lock) -> str | None
     return altered_output(repo, steps, lock.outputs)
 
 
-def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget) -> str | None:
+def _compare_copy(repo: Path, result: FootprintReport, target: Target, budget: Budget, lock: Lock | None) -> str | None:
     """Compare a footprint with its copy, whose budget may be an earlier one; that of an earlier passfit holds all measurements."""
     place = kept_footprint(result.model, result.target)
     if not (repo / place).exists():
-        return None
+        recorded = lock is not None and place.as_posix() in lock.outputs
+        return f"{place} is missing, which dvc.lock records." if recorded else None
     kept = parse_result(read_text(repo / place, REMAKE), str(place), result.model, result.target)
     copy = kept.within(budget, target.ram, target.flash)
     same = any(copy == each.within(budget, target.ram, target.flash) for each in (result, result.kept))

@@ -62,7 +62,7 @@ def write_package(
         raise ConfigError(f"The author is {author!r}.", "Give a name on one line.")
     contents = read_contents(folder, repo)
     chosen = check_kind(kind, contents.target)
-    if out.resolve() == folder.resolve():
+    if out.exists() and out.samefile(folder):
         raise OutputError(f"'{out}' holds the result itself.", "Choose another folder.")
     earlier = check_folder(out, kind, contents.target, None if over_any else contents.m)
     if source and not contents.sources():

@@ -9,13 +9,14 @@ from typing import Any
 
 from ..errors import ConfigError, TargetError
 from ..frontend.source.import_options import ImportOptions
+from ..support.text_files import read_text
 from ..targets.catalogue import get_target
 from .declare import data_in, declare, repo_root, source_in
 from .dvc_file import side_paths
 from .merge import merge_dvc_yaml, merge_params_yaml
 from .names import model_names
 from .render import is_fetched, render_dvc_yaml, render_params_yaml
-from .write import write_all
+from .write import MEND, write_all
 
 #: paths git ignores: DVC keeps out/ and draws plots, MLflow keeps its own store
 IGNORED = ("/out/", "/dvc_plots/", "/mlflow.db*", "/mlflow.lock", "/mlruns/", "/mlartifacts/")
@@ -102,7 +103,7 @@ def _diff(path: Path, text: str) -> str:
 
 def _with_lines(path: Path, lines: Sequence[str]) -> str:
     """Return the text of .gitignore with `lines` added, except present ones."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = read_text(path, MEND) if path.exists() else ""
     missing = [line for line in lines if line not in text.splitlines()]
     if text and missing and not text.endswith("\n"):
         text += "\n"

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from ..errors import OutputError
 
+#: the next step for a file of the user's that cannot be read as text
+MEND = "Mend it, or move it away."
+
 
 def write_all(files: Mapping[Path, str]) -> list[Path]:
     """Write every file with changed content; return the files written, in order.

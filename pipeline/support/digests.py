@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -62,8 +63,8 @@ def is_inside(file: Path, folder: Path) -> bool:
 
     Caches of DVC and Hugging Face name files by their content.
     """
-    target = file.resolve()
-    return target.is_relative_to(folder.resolve()) or bool(_BY_CONTENT.fullmatch(target.name))
+    target = Path(os.path.realpath(file))  # not `resolve`, which raises RuntimeError for links in a circle
+    return target.is_relative_to(os.path.realpath(folder)) or bool(_BY_CONTENT.fullmatch(target.name))
 
 
 def folders_digest(folders: Mapping[str, Path]) -> str:

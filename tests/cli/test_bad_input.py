@@ -169,7 +169,8 @@ def test_two_bounds_of_one_result(refused: Refused, cnn: Path):
     "budget", ["ram", "ram=", "ram=big", "ram=-1", "ram=1XiB", "rom=1MiB", "=1MiB", "ram=1e400MiB", "ram=nan"]
 )
 def test_a_malformed_budget(refused: Refused, cnn: Path, budget: str):
-    assert budget in refused("optimize", cnn, "--target", "x86-64", "--budget", budget, "--out", "out")
+    said = refused("optimize", cnn, "--target", "x86-64", "--budget", budget, "--out", "out")
+    assert budget in said and ("ram=512KiB" in said or budget != "ram")
 
 
 def test_a_misspelt_quantity_suggests_the_near_one(refused: Refused, cnn: Path):

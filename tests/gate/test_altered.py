@@ -116,7 +116,8 @@ def test_a_missing_result_that_dvc_recorded_is_no_green(made: Repo, name: str):
     models = [f"out/models/a/{each}" for each in ("given.onnx", "model.onnx", "origin.json")]
     for each in models:
         made.write(made.path / each, {"canonical": "0", "made_from": {}})
-    outs = [{"path": path} for path in (FOLDER, *models)]  # without a digest: as DVC 2 recorded them
+    copy = "footprints/a/x86-64.json"
+    outs = [{"path": path} for path in (FOLDER, *models, copy)]  # without a digest: as DVC 2 recorded them
     made.write(made.path / "dvc.lock", {"stages": {"all": {"outs": outs}}})
     assert verdict(made)[0] == 0
     (made.path / "out/models/a" / name).unlink()
@@ -125,6 +126,10 @@ def test_a_missing_result_that_dvc_recorded_is_no_green(made: Repo, name: str):
         code == 2
         and f"altered: out/models/a/{name} is missing, which dvc.lock records; `dvc pull` fetches it. Run" in text
     )
+    made.write(made.path / "out/models/a" / name, {"canonical": "0", "made_from": {}})
+    (made.path / copy).unlink()
+    code, text = verdict(made)
+    assert code == 2 and f"altered: {copy} is missing, which dvc.lock records. Run `dvc repro`" in text
 
 
 def test_a_cell_is_compared_with_its_record_and_this_with_dvc_lock(made: Repo):

@@ -51,6 +51,12 @@ def library(place: Path) -> passfit.RunnableLibrary:
     return passfit.compile(place / "model.onnx", "x86-64", place / "library", ram="256KiB", evaluations=1)
 
 
+@pytest.mark.parametrize("size", [-5, 1.5, "big"])
+def test_what_is_not_a_size_is_refused(place: Path, size: int):
+    with pytest.raises(passfit.PassfitError, match="is not a size"):
+        passfit.compile(place / "model.onnx", "x86-64", place / "refused", ram=size)
+
+
 def printed(code: str, names: dict[str, object]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out:
         exec(compile(code, "a cell", "exec"), names)

@@ -74,7 +74,7 @@ def _merge(message: Any, opened: IO[bytes], end: int, names: Sequence[Sequence[s
         key = _read_number(opened)
         size = _read_number(opened) if key & 7 in (_VARINT, _SIZED) else _FIXED.get(key & 7, end)
         following = opened.tell() + (size if key & 7 != _VARINT else 0)
-        if following > end:
+        if following > end or not key >> 3:  # no message has a field 0: a file of zeros ends here
             raise EOFError
         if key in large and size >= _LARGE:
             inside = opened.tell()

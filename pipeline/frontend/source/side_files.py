@@ -143,7 +143,7 @@ def _place(tensor: onnx.TensorProto, model: Path) -> tuple[str, int, int | None]
 
 
 def _read(model: Path, name: str, offset: int, length: int | None, tensor: str) -> bytes:
-    target = (model.parent / name).resolve()
+    target = Path(os.path.realpath(model.parent / name))
     if not is_inside(target, model.parent):
         _refuse(model, f"'{tensor}' in '{name}', a link to outside of its own folder")
     if os.path.exists(target) and not target.is_file():  # not of a name that no file can have

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import onnx
@@ -57,6 +58,20 @@ def test_what_is_no_message_is_refused_as_by_protobuf(tmp_path: Path, monkeypatc
                 parse_file(file)
         else:
             assert parse_file(file) == expected
+
+
+def test_a_file_of_zeros_is_refused_at_its_first_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, numbers = model_file._read_number, list[int]()
+
+    def note(opened: IO[bytes]) -> int:
+        numbers.append(read(opened))
+        return numbers[-1]
+
+    monkeypatch.setattr(model_file, "_read_number", note)
+    (file := tmp_path / "m.onnx").write_bytes(bytes(1 << 12))
+    with pytest.raises(DecodeError):
+        parse_file(file)
+    assert numbers == [0, 0]
 
 
 @pytest.mark.parametrize("large", [1, 1 << 20])
