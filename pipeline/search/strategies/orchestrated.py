@@ -31,11 +31,11 @@ def orchestrated(trace: Trace, seed: int) -> None:
     trace.evaluate(Candidate())
     if trace.evaluate_all((*trace.knowledge.coreset(objective), *starts())):
         return
-    states, complete = _closure(trace)
     # A graph that is good by one tail is likely to be good by others, and a tail that wins on one graph wins on
     # others: the incumbent's tail first, then the states in the order of their score by that tail.
     first = trace.best_candidate.tail
-    if trace.evaluate_all(Candidate(prefix, first) for prefix in states):
+    states, complete = _closure(trace, first)
+    if trace.finished:
         return
     promising = sorted(states, key=lambda prefix: _score(trace, Candidate(prefix, first)))
     rest = [Candidate(prefix, tail) for prefix in promising for tail in TAILS]
@@ -79,13 +79,22 @@ def _is_least(trace: Trace) -> bool:
     return trace.best.result.arena <= least and not trace.best.result.workspace
 
 
-def _closure(trace: Trace) -> tuple[list[Prefix], bool]:
-    """Return the shortest prefix to every graph that can be reached; and whether these are all."""
+def _closure(trace: Trace, tail: Prefix) -> tuple[list[Prefix], bool]:
+    """Evaluate every graph that can be reached by `tail`. Return the shortest prefix to each; and whether these are all.
+
+    As many graphs at a time as may still be evaluated: the passes on graphs that nobody evaluates take longer than a search.
+    """
     closure = Closure(trace.evaluator, trace.passes, STATES)
+    tried, complete = 0, True
     for edge in closure.edges():
         if trace.finished or edge.beyond:
-            return closure.prefixes, False
-    return closure.prefixes, True
+            complete = False
+            break
+        if len(closure.prefixes) - tried >= trace.left:
+            new, tried = closure.prefixes[tried:], len(closure.prefixes)
+            trace.evaluate_all(Candidate(prefix, tail) for prefix in new)
+    trace.evaluate_all(Candidate(prefix, tail) for prefix in closure.prefixes[tried:])
+    return closure.prefixes, complete
 
 
 def _score(trace: Trace, candidate: Candidate, below: int | None = None) -> tuple[int, ...]:

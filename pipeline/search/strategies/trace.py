@@ -127,6 +127,11 @@ class Trace:
         return self.limits.goal is not None or self.evaluator.count + candidates > self._most
 
     @property
+    def left(self) -> int:
+        """Return how many states may still be evaluated; one is, even beyond the limit."""
+        return max(1, self._most - self.evaluator.count)
+
+    @property
     def _most(self) -> int:
         """Return the limit of evaluations."""
         if self.limits.evaluations is not None:
