@@ -147,7 +147,8 @@ def device_of(target: Target) -> dict[str, object]:
 
     Threads are left out: kernels are tuned for one thread. So is the weight of code, which is not a fact about the device.
     """
-    machine = {name: value for name, value in asdict(target.machine).items() if name not in ("threads", "compact")}
+    facts = {name: value for name, value in asdict(target.machine).items() if name not in ("threads", "compact")}
+    machine = facts | {"dots": list(target.machine.dots)}  # as JSON reads it
     return {"triple": target.triple, "cpu": target.cpu, "features": list(target.features), **machine}
 
 
