@@ -14,7 +14,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from head import begin, publish
@@ -69,19 +69,14 @@ def table(rows: Mapping[Model, Mapping], head: Iterable[str], before: str) -> st
         for name, ratio in ratios.items():
             found.setdefault(name, []).append(ratio)
         sizes = " | ".join(format_bytes(row[side]["ram"]) for side in SIDES)
-        lines.append(f"| {model.title} | {sizes} | " + _cells(ratios.get) + " |")
-    lines.append("| **geometric mean** | | | " + _cells(lambda name: _mean(found.get(name))) + " |")
-    lines.append("| **largest** | | | " + _cells(lambda name: max(found[name]) if name in found else None) + " |")
+        lines.append(f"| {model.title} | {sizes} | {_cells(ratios)} |")
+    for title, of in (("geometric mean", geometric_mean), ("largest", max)):
+        lines.append(f"| **{title}** | | | {_cells({name: of(ratios) for name, ratios in found.items()})} |")
     return "\n".join(lines) + "\n"
 
 
-def _mean(ratios: list[float] | None) -> float | None:
-    return geometric_mean(ratios) if ratios else None
-
-
-def _cells(value: Callable[[str], float | None]) -> str:
-    values = [value(name) for name in RATIOS]
-    return " | ".join("–" if each is None else f"{each:.3f}" for each in values)
+def _cells(ratios: Mapping[str, float]) -> str:
+    return " | ".join(f"{ratios[name]:.3f}" if name in ratios else "–" for name in RATIOS)
 
 
 def main() -> None:

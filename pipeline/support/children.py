@@ -43,7 +43,7 @@ def fork() -> int:
 
 
 def begin_fork(parent: int) -> None:
-    """Bind this process, just forked by `parent`, to it, and leave what it inherits out of garbage collections.
+    """Bind this process to `parent`, and leave inherited objects out of garbage collections; call it just after the fork.
 
     These write to each object they look at, and so copy the pages shared with the parent: a sixth of the page faults of a
     search's workers, and a tenth of their time.

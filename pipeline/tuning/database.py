@@ -147,9 +147,11 @@ def device_of(target: Target) -> dict[str, object]:
 
     Threads are left out: kernels are tuned for one thread. So is the weight of code, which is not a fact about the device.
     """
-    facts = {name: value for name, value in asdict(target.machine).items() if name not in ("threads", "compact")}
-    machine = facts | {"dots": list(target.machine.dots)}  # as JSON reads it
-    return {"triple": target.triple, "cpu": target.cpu, "features": list(target.features), **machine}
+    machine = {name: value for name, value in asdict(target.machine).items() if name not in ("threads", "compact")}
+    facts = {"triple": target.triple, "cpu": target.cpu, "features": target.features, **machine}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in facts.items()
+    }  # as JSON reads it
 
 
 def empty(target: Target, seed: int = 0) -> Database:

@@ -71,10 +71,9 @@ def load_side_files(model: onnx.ModelProto, path: Path) -> None:
     """Load tensors of side files into a model read from `path`. Raises ModelError."""
     from onnx import TensorProto
 
-    outside = list(filter(_is_outside, tensors_of(model)))
-    give_back_blocks(sum(_place(tensor, path)[2] or 0 for tensor in outside))
-    for tensor in outside:
-        name, offset, length = _place(tensor, path)
+    outside = [(tensor, _place(tensor, path)) for tensor in tensors_of(model) if _is_outside(tensor)]
+    give_back_blocks(sum(length or 0 for _, (_, _, length) in outside))
+    for tensor, (name, offset, length) in outside:
         tensor.raw_data = _read(path, name, offset, length, tensor.name)
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]

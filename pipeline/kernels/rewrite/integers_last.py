@@ -41,10 +41,11 @@ def integers_last(lowered: Lowered, steps: Collection[int], kept: Collection[int
     program, kernels, machine = lowered.program, lowered.kernels, lowered.machine
     if not (machine.pmaddwd or machine.smull_sadalp or machine.dots):
         return lowered
+    stay = lowered.last | set(kept)
     chosen = {
         tensor: step
         for tensor, step in movable_results(program).items()
-        if step in steps and program.tensors[tensor].dtype in _DTYPES and tensor not in lowered.last | set(kept)
+        if step in steps and program.tensors[tensor].dtype in _DTYPES and tensor not in stay
     }
     own = own_weights(program)
     again = True
@@ -70,11 +71,11 @@ def region_with_integers_last(lowered: Lowered, region: Region) -> tuple[Lowered
     if region.replacement is not None or any(stage.axis <= CHANNELS for stage in region.stages):
         return lowered, region
     moved = integers_last(lowered, {stage.step for stage in region.stages})
-    stages = []
+    stages, changed = [], moved.last - lowered.last
     for stage in region.stages:
         step = lowered.program.steps[stage.step]
         tensor = step.writes[0] if stage.operand is None else step.reads[stage.operand]
-        stages.append(replace(stage, axis=stage.axis - 1) if tensor in moved.last - lowered.last else stage)
+        stages.append(replace(stage, axis=stage.axis - 1) if tensor in changed else stage)
     return moved, replace(region, stages=tuple(stages))
 
 

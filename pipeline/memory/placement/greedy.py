@@ -123,9 +123,7 @@ def place_greedily(
     """Return the lowest placement in `rounds` of each order, see `promoted`; stop at height `enough`."""
     found = promoted(orders(boxes, near), boxes, partial(place_lowest, boxes, apart), rounds, enough)
     best = next(found)
-    for other in found:
-        if best.height <= enough:
-            break
+    while best.height > enough and (other := next(found, None)) is not None:
         best = min(best, other, key=lambda each: each.height)
     return best
 

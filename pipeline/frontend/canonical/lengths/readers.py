@@ -25,14 +25,14 @@ def _elementwise(reader: Reader) -> list[Open | None]:
 
 
 def _move_axes(reader: Reader) -> list[Open | None]:
-    """Order axes, insert or remove those of one element."""
+    """Move axes, or insert or remove axes of one element."""
     if reader.op_type != "Transpose" and not reader.has(1):
         reader.refuse("without axes it removes that of a single row")
     return reader.follow(reader.only.zero)
 
 
 def _rows(axes: Callable[[Reader, int], Iterable[int]]) -> Rule:
-    """Return the rule of an operator that works along these axes of its first operand, and does the same at all others."""
+    """Return the rule of an operator that works along some axes of its first operand alone."""
 
     def rule(reader: Reader) -> list[Open | None]:
         rank = len(reader.shape(0))

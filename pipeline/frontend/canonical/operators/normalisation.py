@@ -1,4 +1,4 @@
-"""Write normalisations by means where TVM cannot, or misreads them.
+"""Write normalisations by means: TVM misreads them, or takes none of them.
 
 TVM takes the axes of LayerNormalization to be as many as its scale has, scale and bias to be of one shape, and neither
 operator over all dimensions. The mean and the inverse deviation are further results. Less its mean, one element is 0 to it,

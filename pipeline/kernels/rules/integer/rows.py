@@ -44,7 +44,7 @@ def _add_pairs(sum_: Expr, weights: Expr, values: Expr) -> Expr:
 
 
 def dot_rule(dot: DotProduct) -> MicroKernel:
-    """Return the rule for an instruction, on vectors where code may be long."""
+    """Return the rule for an instruction, on vectors if code may be long."""
     return MicroKernel(
         dot.name,
         lambda machine: dot.name in machine.dots and not (machine.compact and machine.lanes > 1),

@@ -163,7 +163,7 @@ class NhwcPmaddwd(SumBuilder):
         return 0 if self.in_place else dtype_bytes(self.line_dtype) * prod(self._extents(places))
 
     def kernel(self) -> PrimFunc:
-        """Build bands, each with code of its own where it has padding."""
+        """Build bands, each with code of its own if it has padding."""
         outer = self.outer()
         stmt = sequence(self.bands(self.tiles * self.high, partial(self._band, outer)))
         return self.in_rows(stmt, outer, self.buffers())
