@@ -56,9 +56,8 @@ def alternatives(
     if extra_compute is None:
         return found
     if aim.max_slowdown is not None:
-        return found + _within_time(
-            evaluator, splitter, own, found, most_cycles(aim, (cost_point(*each) for each in found))
-        )
+        limit = most_cycles(aim, (cost_point(*each) for each in found))
+        return found + _within_time(evaluator, splitter, own, found, limit, extra_compute)
     plans = [(own, plan) for plan in _plans(splitter, own, ram, extra_compute)]
     for state in _worth_splitting(found, ram)[:SPLIT]:
         plans += [(state, plan) for plan in _plans(splitter, state, ram, None)]
@@ -85,9 +84,17 @@ def cost_point(attempt: Attempt, costs: Costs) -> CostPoint:
 
 
 def _within_time(
-    evaluator: Evaluator, splitter: Splitter, own: Evaluation, found: Ordered[tuple[Attempt, Costs]], limit: float
+    evaluator: Evaluator,
+    splitter: Splitter,
+    own: Evaluation,
+    found: Ordered[tuple[Attempt, Costs]],
+    limit: float,
+    extra_compute: float,
 ) -> list[tuple[Attempt, Costs]]:
-    """Return splits as fine as `limit` cycles allow, of the winner's state and quick ones; none if the winner is quick."""
+    """Return splits as fine as `limit` cycles allow, of the winner's state and quick ones; none if the winner is quick.
+
+    Those of the winner repeat steps as it does, within `extra_compute`.
+    """
     if found[0][1].cycles <= limit:
         return []
     quick = [each.evaluation for each, costs in found if each.lever == OTHER and costs.cycles <= limit]
@@ -96,7 +103,7 @@ def _within_time(
     if evaluator.effort.over(1.0):
         least = []
     added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
-    for state, plan in ((own, lowest(splitter.plans(own))), *least):
+    for state, plan in ((own, splitter.lowest(own, splitter.plans(own), extra_compute)), *least):
         added += _finest_within(evaluator, splitter, state, plan, limit)
     return added
 

@@ -92,6 +92,7 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "a broadcast operand": Example(
             _TWO, lambda x, y: _op.multiply(x, _op.broadcast_to(_op.max(y, 1, True), (2, 3)))
         ),
+        "M + M · s": Example(((2, 3), (2, 1)), lambda x, y: _op.add(x, _op.multiply(y, x))),
         "an operator on what is broadcast": Example(((1, 3),), lambda x: _op.exp(_op.broadcast_to(_op.abs(x), (2, 3)))),
     },
 }
@@ -127,6 +128,7 @@ TWINS: dict[str, dict[str, Example]] = {
             ((4, 4), (4,), (4,)),
             lambda m, s, t: (lambda inner: _op.multiply(inner, _op.add(inner, t)))(_emit(_op.add(m, s))),
         ),
+        "a gate as large as what it gates": Example(_TWO, lambda x, y: _op.add(x, _op.multiply(y, x))),
         "a broadcast that a product reads": Example(
             ((1, 3),), lambda x: _op.matmul(_op.broadcast_to(x, (2, 3)), filled(3, 2))
         ),

@@ -1,6 +1,7 @@
 """`minimise-broadcasts`: compute on values before they are broadcast.
 
     (M₁ + s₁) + (M₂ + s₂)  →  (M₁ + M₂) + (s₁ + s₂)        M · broadcast(s)  →  M · s        f(broadcast(s))  →  broadcast(f(s))
+    M + M · s  →  M · (s + 1)
 
 Nested operands of one commutative operator are taken smallest pair first, if that computes fewer elements; the same
 number leaves the nesting alone, since that decides which values live together. Legal for whole numbers, maxima and logic,
@@ -48,6 +49,8 @@ class MinimiseBroadcasts(Rule):
     def rewrite(self, call: Call, graph: Dataflow) -> Expr | None:
         if graph.operator(call) not in ELEMENTWISE:
             return None
+        if (product := _gate(call, graph)) is not None:
+            return product
         operands = graph.tensors(call)
         small = [_strip_broadcast(each, graph) for each in operands]
         shapes = [shape for each in small if (shape := graph.shape(each)) is not None]
@@ -60,6 +63,21 @@ class MinimiseBroadcasts(Rule):
         if not alone or prod(shape) >= prod(before):
             return None
         return graph.op.broadcast_to(graph.like(call, small), before)
+
+
+def _gate(call: Call, graph: Dataflow) -> Expr | None:
+    """Return M · (s + 1) for M + M · s with a smaller s, as residual gates compute it; None for any other call."""
+    if graph.operator(call) != "relax.add":
+        return None
+    for whole, product in (call.args, call.args[::-1]):
+        gated = graph.call(product, "relax.multiply")
+        if gated is None or graph.uses(product) > 1 or not graph.same_type(whole, call):
+            continue
+        for one, gate in (gated.args, gated.args[::-1]):
+            shape = graph.shape(gate)
+            if graph.same(one, whole) and shape is not None and prod(shape) < prod(graph.static_shape(call)):
+                return graph.op.multiply(whole, graph.op.add(gate, graph.scalar(1, graph.dtype(call))))
+    return None
 
 
 def _strip_broadcast(expr: Expr, graph: Dataflow) -> Expr:
