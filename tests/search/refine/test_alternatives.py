@@ -14,6 +14,7 @@ from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
 from passfit.search.search import SearchResult, search
 from passfit.search.settings import RAM, Aim
+from passfit.search.tradeoff import CostPoint
 from passfit.targets import get_target
 
 from ...models import NodeBuilder, model_of
@@ -73,3 +74,23 @@ def test_a_plan_that_fits_is_preferred_to_a_quick_one():
     assert result.best.ram <= least and result.tradeoff.within
     chosen = result.tradeoff.points[result.tradeoff.chosen]
     assert chosen.cycles > result.tradeoff.whole
+
+
+def test_splits_within_the_time_repeat_what_the_least_ram_repeats():
+    """A cheap wide value is read early, and late, behind products whose rows read all weights again."""
+    net = NodeBuilder()
+    wide = net.node("MatMul", "x", net.weight(32, 512))
+    middle = net.node("Relu", net.node("MatMul", wide, net.weight(512, 2048)))
+    narrow = net.node("Reshape", net.node("MatMul", middle, net.weight(2048, 8)), net.constant(np.array([1, 1, 128])))
+    late = net.node("Add", net.node("MatMul", narrow, net.weight(128, 512)), wide)
+    model = canonicalize(net.model([1, 16, 32], net.node("MatMul", late, net.weight(512, 16))))
+    aim = Aim(RAM, HUGE, HUGE, 1.05)
+    result = search(to_relax(model), "late", TARGET, *port_names(model), strategy="tvm-default", aim=aim)
+    points = result.tradeoff.points
+    least = min(points, key=lambda point: point.ram)
+    assert _repeats(least) and least.cycles > 1.05 * result.tradeoff.whole
+    assert any(_repeats(point) and not point.whole and point.cycles < least.cycles for point in points)
+
+
+def _repeats(point: CostPoint) -> bool:
+    return any(spec.startswith("rematerialise") for spec in point.passes)
