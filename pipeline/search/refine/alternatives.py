@@ -103,7 +103,12 @@ def _within_time(
     if evaluator.effort.over(1.0):
         least = []
     added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
-    for state, plan in ((own, splitter.lowest(own, splitter.plans(own), extra_compute)), *least):
+    known = splitter.plans(own)
+    for plan in (splitter.lowest(own, known, extra_compute), lowest(known)):
+        added += (tried := _finest_within(evaluator, splitter, own, plan, limit))
+        if any(costs.cycles <= limit for _, costs in tried):
+            break  # else repeats may take too long by themselves
+    for state, plan in least:
         added += _finest_within(evaluator, splitter, state, plan, limit)
     return added
 

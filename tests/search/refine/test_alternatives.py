@@ -90,6 +90,7 @@ def test_splits_within_the_time_repeat_what_the_least_ram_repeats():
     least = min(points, key=lambda point: point.ram)
     assert _repeats(least) and least.cycles > 1.05 * result.tradeoff.whole
     assert any(_repeats(point) and not point.whole and point.cycles < least.cycles for point in points)
+    assert any(not _repeats(point) and not point.whole for point in points)  # repeats alone may take too long
 
 
 def _repeats(point: CostPoint) -> bool:
