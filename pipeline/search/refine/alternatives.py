@@ -10,6 +10,7 @@ first finely, then coarser and coarser, and then between the coarsest that is to
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Sequence as Ordered
 
 from ...passes.graph.distribute_loops import DistributeLoops
@@ -20,6 +21,7 @@ from ..evaluate.evaluation import Evaluation, Evaluator
 from ..settings import Aim
 from ..strategies.trace import Trace
 from ..tradeoff import CostPoint, most_cycles
+from .growing import growing_plans
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
@@ -105,7 +107,8 @@ def _within_time(
     added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     known = splitter.plans(own)
     for plan in (splitter.lowest(own, known, extra_compute), lowest(known)):
-        added += (tried := _finest_within(evaluator, splitter, own, plan, limit))
+        grown = growing_plans(splitter, plan) if evaluator.target.threads == 1 else ()
+        added += (tried := _finest_within(evaluator, splitter, own, plan, limit, grown))
         if any(costs.cycles <= limit for _, costs in tried):
             break  # else repeats may take too long by themselves
     for state, plan in least:
@@ -120,12 +123,20 @@ def _peak(state: Evaluation, plan: SplitPlan) -> int:
 
 
 def _finest_within(
-    evaluator: Evaluator, splitter: Splitter, state: Evaluation, finest: SplitPlan, limit: float
+    evaluator: Evaluator,
+    splitter: Splitter,
+    state: Evaluation,
+    finest: SplitPlan,
+    limit: float,
+    lower: Iterable[SplitPlan] = (),
 ) -> list[tuple[Attempt, Costs]]:
-    """Split a state by plans of more and more bytes; then between those above `limit` cycles and the first within."""
+    """Split a state by plans of more and more bytes; then between those above `limit` cycles and the first within.
+
+    `lower` are plans of fewer bytes than `finest`.
+    """
     found: list[tuple[Attempt, Costs]] = []
     above, within = 0, finest.whole
-    plans = [finest, *splitter.rungs(finest, FRACTIONS)]
+    plans = [*lower, finest, *splitter.rungs(finest, FRACTIONS)]
     for _ in range(1 + BETWEEN):
         tried = [
             (plan.nbytes, Attempt("rung", each, plan.extra_compute))

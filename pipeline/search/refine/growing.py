@@ -80,9 +80,14 @@ def _acceptable(
 
 def _try(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> Iterator[list[Evaluation]]:
     """Yield plans of a ram `below` so many bytes, a few at once, the least first."""
-    growing = splitter.growing(plan, _PARTS, _WORTH)
+    growing = growing_plans(splitter, plan)
     while grown := list(islice(growing, _AT_ONCE)):
         splitter.reduce(grown)
         lower = [each for each in splitter.best_of(found, grown, below) if each is not None and each.result.ram < below]
         if lower:
             yield lower
+
+
+def growing_plans(splitter: Splitter, plan: SplitPlan) -> Iterator[SplitPlan]:
+    """Yield plans of the steps of `plan` whose results grow, the least bytes first."""
+    return splitter.growing(plan, _PARTS, _WORTH)
