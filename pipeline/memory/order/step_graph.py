@@ -43,11 +43,11 @@ class StepGraph:
         """Return the steps that can run first, as a bit set."""
         return sum(1 << step for step, needs in enumerate(self.before) if not needs)
 
-    def ready_after(self, ready: int, step: int, done: int, goal: int = -1) -> int:
-        """Return the steps of `goal` that can run once `step`, one of `ready` and the last of `done`, has run."""
+    def ready_after(self, ready: int, step: int, done: int) -> int:
+        """Return the steps that can run once `step`, one of `ready` and the last of `done`, has run."""
         ready ^= 1 << step
         for later in self.after[step]:
-            if goal >> later & 1 and not self.before[later] & ~done:
+            if not self.before[later] & ~done:
                 ready |= 1 << later
         return ready
 
@@ -139,6 +139,14 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
         unread=sum(sizes[part] for part in inputs - outputs if not touched_by[part]),
         least=max(floor, held, sum(sizes[part] for part in outputs)),
     )
+
+
+def ancestors(graph: StepGraph) -> list[int]:
+    """Return the ancestors of each step as a bit set: every order runs them before it."""
+    found: list[int] = []
+    for before in graph.before:  # in the given order: each step comes after its dependencies
+        found.append(reduce(or_, (found[step] for step in members(before)), before))
+    return found
 
 
 #: first byte, end, and the step that reads or writes them

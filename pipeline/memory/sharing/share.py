@@ -19,8 +19,7 @@ from functools import lru_cache
 from ...program import Overlay, Program, Step, View
 from ..liveness import ALIGNMENT, aligned
 from ..order.best_order import orders_of
-from ..order.cut_points import ancestors
-from ..order.step_graph import step_graph
+from ..order.step_graph import ancestors, step_graph
 from .overlay import drop_empty_buffers, keeps_contents, overlay_operand, steps_accessing, tensors_on
 
 #: cost of a program: bytes at the peak, kernels, bytes × steps; smaller is better
