@@ -7,15 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...program import Program
-from ..liveness import ALIGNMENT, BufferParts, Lifetime, aligned, lifetimes
-from .gaps import BufferPart, Shape, place_with_gaps
-from .greedy import Box, Placement, conflicts, loads, neighbours, place_greedily
-from .skyline import skyline_placement
-
-#: rounds of each order with the boxes at the last top first, where buffers have gaps or memories walls
-PROMOTIONS = 24
-#: boxes the search may look at; a quarter to half a second, if it is needed at all
-WORK = 200_000
+from ..liveness import ALIGNMENT, BufferParts, aligned, lifetimes
+from .greedy import Box, Part, place_greedily
 
 
 @dataclass(frozen=True)
@@ -43,18 +36,16 @@ class ArenaPlan:
     banks: tuple[Bank, ...] = ()
 
 
-def plan_arena(program: Program, alignment: int = ALIGNMENT, work: int = WORK) -> ArenaPlan:
+def plan_arena(program: Program, alignment: int = ALIGNMENT) -> ArenaPlan:
     """Plan an arena for the program in its given order.
 
-    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, then of a search limited
-    to `work`. These take each buffer as alive while any part of it is.
-    If the result is above the bound, gaps are used, greedily. Stops as soon as the bound is reached. Deterministic: no
-    clock, no random numbers.
+    Offsets and sizes are rounded up to `alignment` bytes. Takes the best of several greedy orders, which stop as soon as the
+    bound is reached. Deterministic: no clock, no random numbers.
     """
     parts = BufferParts(program, alignment)
     offsets = [0] * len(program.buffers)
     placed = buffers_to_place(program)
-    found, arena = place_buffers(program, placed, parts, alignment, work)
+    found, arena = place_buffers(program, placed, parts, alignment)
     for index, offset in zip(placed, found, strict=True):
         offsets[index] = offset
     least = max(parts.live_bytes())
@@ -71,15 +62,11 @@ def buffers_to_place(program: Program) -> list[int]:
 
 
 def place_buffers(
-    program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int, work: int = WORK
+    program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int
 ) -> tuple[tuple[int, ...], int]:
     """Place some buffers of a program in a block of their own, as `plan_arena` does; return offsets and height in bytes."""
     unit, boxes = boxes_of(program, chosen, parts, alignment)
-    shapes = [_shape(parts, index, unit) for index in chosen]
-    placement = lowest(boxes, work)
-    least = _most_alive(shapes)
-    if placement.height > least:
-        placement = place_with_gaps(shapes, placement, least, PROMOTIONS)
+    placement = place_greedily(boxes)
     return tuple(offset * unit for offset in placement.offsets), placement.height * unit
 
 
@@ -88,43 +75,16 @@ def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignm
     lives = lifetimes(program)
     sizes = [aligned(program.buffers[index].nbytes, alignment) for index in chosen]
     unit = math.gcd(*sizes, *(parts.sizes[part] for index in chosen for part in parts.of_buffer(index))) or alignment
-    return unit, _compress([lives[index] for index in chosen], [size // unit for size in sizes])
+    return unit, [
+        Box(lives[index].start, lives[index].end, size // unit, _parts(parts, index, unit))
+        for index, size in zip(chosen, sizes, strict=True)
+    ]
 
 
-def lowest(boxes: Sequence[Box], work: int = WORK) -> Placement:
-    """Find the lowest placement: greedy orders, then `work` of the skyline search."""
-    if not boxes:
-        return Placement((), 0)
-    least = max(loads(boxes))
-    near = neighbours(boxes)
-    best = place_greedily(boxes, near, conflicts(boxes, near), 1, least)
-    return best if best.height == least else skyline_placement(boxes, best, least, work)
-
-
-def _most_alive(shapes: Sequence[Shape]) -> int:
-    """Return the most units alive at one step."""
-    blocks = [block for shape in shapes for block in shape]
-    return max(loads([Box(block.start, block.end, block.upper - block.lower) for block in blocks]), default=0)
-
-
-def _shape(parts: BufferParts, buffer: int, unit: int) -> Shape:
-    """Return the parts of a buffer that are ever alive, as blocks."""
+def _parts(parts: BufferParts, buffer: int, unit: int) -> tuple[Part, ...]:
+    """Return the parts of a buffer that are ever alive."""
     return tuple(
-        BufferPart(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
+        Part(life.start, life.end, parts.lowers[part] // unit, (parts.lowers[part] + parts.sizes[part]) // unit)
         for part in parts.of_buffer(buffer)
         if parts.sizes[part] and (life := parts.lives[part]).end > life.start
     )
-
-
-def _compress(lives: Sequence[Lifetime], sizes: Sequence[int]) -> list[Box]:
-    """Return boxes over the moments at which some buffer is born.
-
-    Lifetimes that meet do so at one of these.
-    """
-    births = sorted({life.start for life in lives})
-    rank = {step: number for number, step in enumerate(births)}
-    count, number = {}, 0
-    for step in range(max((life.end for life in lives), default=0) + 1):
-        count[step] = number
-        number += step in rank
-    return [Box(rank[life.start], count[life.end], size) for life, size in zip(lives, sizes, strict=True)]

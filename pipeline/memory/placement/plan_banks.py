@@ -26,7 +26,7 @@ from ...targets import Target
 from ...targets.memory import select_kind
 from ..liveness import BufferParts, aligned
 from .greedy import Box, Placement, conflicts, neighbours, orders, place_lowest, promoted
-from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
+from .plan_arena import ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
 from .traffic import traffic
 
 #: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
@@ -176,7 +176,7 @@ def _fill_banks(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int],
     density = [nbytes / (box.size * box.length) for nbytes, box in zip(busy, boxes, strict=True)]
     busiest = sorted(range(len(boxes)), key=lambda box: (-density[box], -boxes[box].size, box))
     place = partial(place_lowest, boxes, conflicts(boxes, near), walls=walls)
-    yield from promoted((busiest, *orders(boxes, near)), boxes, place, PROMOTIONS, walls[-1] + room)
+    yield from promoted((busiest, *orders(boxes, near)), boxes, place, walls[-1] + room)
 
 
 def _plan_each_bank(
