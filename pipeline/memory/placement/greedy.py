@@ -22,7 +22,6 @@ from functools import partial
 
 from ..liveness import Lifetime, sum_alive
 
-
 #: rounds of each order, and most boxes placed in them
 ROUNDS, PLACED = 24, 2400
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...program import Program
@@ -43,42 +42,28 @@ def plan_arena(program: Program, alignment: int = ALIGNMENT) -> ArenaPlan:
     bound is reached. Deterministic: no clock, no random numbers.
     """
     parts = BufferParts(program, alignment)
-    offsets = [0] * len(program.buffers)
-    placed = buffers_to_place(program)
-    found, arena = place_buffers(program, placed, parts, alignment)
-    for index, offset in zip(placed, found, strict=True):
-        offsets[index] = offset
-    least = max(parts.live_bytes())
+    placed, unit, boxes = boxes_of(program, parts, alignment)
+    found, offsets = place_greedily(boxes), [0] * len(program.buffers)
+    for index, offset in zip(placed, found.offsets, strict=True):
+        offsets[index] = offset * unit
+    arena, least = found.height * unit, max(parts.live_bytes())
     return ArenaPlan(tuple(offsets), arena, least, max(parts.working_sets(), default=0), arena == least)
 
 
-def buffers_to_place(program: Program) -> list[int]:
-    """List the buffers that need a place: neither empty nor never alive."""
-    return [
-        number
-        for number, (buffer, life) in enumerate(zip(program.buffers, lifetimes(program), strict=True))
-        if buffer.nbytes and life.end > life.start
-    ]
+def boxes_of(program: Program, parts: BufferParts, alignment: int) -> tuple[list[int], int, list[Box]]:
+    """Return the buffers that need a place, their unit in bytes, a multiple of `alignment`, and their boxes.
 
-
-def place_buffers(
-    program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int
-) -> tuple[tuple[int, ...], int]:
-    """Place some buffers of a program in a block of their own, as `plan_arena` does; return offsets and height in bytes."""
-    unit, boxes = boxes_of(program, chosen, parts, alignment)
-    placement = place_greedily(boxes)
-    return tuple(offset * unit for offset in placement.offsets), placement.height * unit
-
-
-def boxes_of(program: Program, chosen: Sequence[int], parts: BufferParts, alignment: int) -> tuple[int, list[Box]]:
-    """Return the boxes of some buffers, and their unit in bytes: a multiple of `alignment`."""
+    Others are empty or never alive.
+    """
     lives = lifetimes(program)
-    sizes = [aligned(program.buffers[index].nbytes, alignment) for index in chosen]
-    unit = math.gcd(*sizes, *(parts.sizes[part] for index in chosen for part in parts.of_buffer(index))) or alignment
-    return unit, [
+    placed = [n for n, life in enumerate(lives) if program.buffers[n].nbytes and life.end > life.start]
+    sizes = [aligned(program.buffers[index].nbytes, alignment) for index in placed]
+    unit = math.gcd(*sizes, *(parts.sizes[part] for index in placed for part in parts.of_buffer(index))) or alignment
+    boxes = [
         Box(lives[index].start, lives[index].end, size // unit, _parts(parts, index, unit))
-        for index, size in zip(chosen, sizes, strict=True)
+        for index, size in zip(placed, sizes, strict=True)
     ]
+    return placed, unit, boxes
 
 
 def _parts(parts: BufferParts, buffer: int, unit: int) -> tuple[Part, ...]:
