@@ -63,7 +63,7 @@ class RegionBody:
             elif stage.kept:
                 self._inside[tensor] = self._add(tensor, place.memory, self._given, self._made)
             if stage.slot is not None:
-                self._fresh[tensor] = self._add(tensor, self._resize(tensor, stage.axis, stage.group))
+                self._fresh[tensor] = self._add(tensor, self._group(tensor))
 
     def loop(self) -> Loop:
         """Return the region as a loop of ticks, with the operands and results of the program around it."""
@@ -135,7 +135,8 @@ class RegionBody:
                 reads.append(self._operand(tensor, place))
             if place is not None and place.fresh is not None:
                 (more if place.held != 0 else reads).append(self._fresh[tensor])
-        result, own = step.writes[0], self._result_place(step.writes[0])
+        result = step.writes[0]
+        own = None if result in self._fresh else self._whole(result)
         overlays: tuple[Overlay, ...] = ()
         if self._over is not None and self._over.result == result:
             shift = self._over.growth.shift if self._over.growth is not None else 0
@@ -165,7 +166,7 @@ class RegionBody:
     def _keep_rows(self, tensor: int) -> None:
         """Copy the rows of a tensor just computed to their ring."""
         what, stage = self._program.tensors[tensor], self._stages[tensor]
-        shape = self._resize(tensor, stage.axis, stage.group)
+        shape = self._group(tensor)
         source, target = buffer_of("source", shape, what.dtype), buffer_of("target", shape, what.dtype)
         axes = spatial_axes(shape)
         at = [axis.var for axis in axes]
@@ -192,17 +193,11 @@ class RegionBody:
             return place if place is not None and place.turned else None
         place = self._whole(tensor)
         if stage.slot is not None:
-            scale, ahead = (
-                reader.period // stage.period,
-                (reader.offset - lead - stage.offset) // stage.period * stage.group,
-            )
+            scale = reader.period // stage.period
+            ahead = (reader.offset - lead - stage.offset) // stage.period * stage.group
             fresh = Fresh(stage.group, scale, ahead) if last is None else Fresh(stage.group, 0, last * scale + ahead)
             return replace(place, held=stage.kept, fresh=fresh)
         return place if place.held is not None or place.turned else None
-
-    def _result_place(self, tensor: int) -> RowPlace | None:
-        """Locate the result of a stage; None for rows just computed."""
-        return None if tensor in self._fresh else self._whole(tensor)
 
     def _whole(self, tensor: int) -> RowPlace:
         """Return the memory of a tensor: all of it, or its ring."""
@@ -242,5 +237,7 @@ class RegionBody:
             each.append(Port(name, number))
         return number
 
-    def _resize(self, tensor: int, axis: int, rows: int) -> tuple[int, ...]:
-        return tuple(rows if n == axis else extent for n, extent in enumerate(self._program.tensors[tensor].shape))
+    def _group(self, tensor: int) -> tuple[int, ...]:
+        """Return the shape of the rows of a group."""
+        stage = self._stages[tensor]
+        return RowPlace(self._program.tensors[tensor].shape, stage.axis, stage.group).memory
