@@ -43,7 +43,7 @@ def test_code_lines_leave_out_blanks_comments_docstrings_and_imports():
     [
         ("pipeline/kernels/rules/tiles/tile_size.py", "pipeline/kernels/rules"),
         ("pipeline/kernels/__init__.py", "pipeline/kernels"),
-        ("pipeline/memory/order/best_first.py", "pipeline/memory"),
+        ("pipeline/memory/order/beam.py", "pipeline/memory"),
         ("pipeline/api.py", "pipeline"),
         ("tests/memory/test_liveness.py", "tests"),
     ],

@@ -7,22 +7,47 @@ no order gains by putting it off.
 
 from __future__ import annotations
 
-from .best_first import SearchState
+from dataclasses import dataclass
+
 from .step_graph import StepGraph, members
 
-#: states looked at, at most, per state the beam keeps
-EXPANSIONS = 10_000
+#: most states looked at in one search: some seconds
+EXPANSIONS = 320_000
+
+
+@dataclass(slots=True, eq=False)
+class SearchState:
+    """Steps `done` and steps `ready` to run next, as bit sets; the bytes alive now, and the peak.
+
+    Step `ran` led here from `parent`. `ready` is computed only for the states that the beam keeps.
+    """
+
+    done: int
+    ready: int
+    alive: int
+    peak: int
+    parent: SearchState | None = None
+    ran: int = -1
+
+    def order(self) -> tuple[int, ...]:
+        """Return the steps from the start to this state."""
+        found: list[int] = []
+        state = self
+        while state.parent is not None:
+            found.append(state.ran)
+            state = state.parent
+        return tuple(reversed(found))
 
 
 def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int, ...] | None, bool]:
     """Find an order with a peak below `incumbent` bytes, or None; tell whether all orders were covered.
 
     `width` states are kept at each step. If none had to be dropped, the order is the best there is; or, if it is None,
-    no order is better than the incumbent. The search gives up after `EXPANSIONS * width` states.
+    no order is better than the incumbent. The search gives up after EXPANSIONS states.
     """
     # No order is below `least`, so counting it as reached loses nothing, and lets more steps run at once.
     beam = [SearchState(0, graph.ready, graph.inputs - graph.unread, graph.least)]
-    left = EXPANSIONS * width
+    left = EXPANSIONS
     complete = True
     for _ in graph.before:
         best: dict[int, SearchState] = {}
@@ -40,7 +65,7 @@ def beam_search(graph: StepGraph, incumbent: int, width: int) -> tuple[tuple[int
         if not beam or left < 0:
             return None, complete and not beam
         for state in beam:
-            state.ready = graph.ready_after(state.ready, state.ran[0], state.done)
+            state.ready = graph.ready_after(state.ready, state.ran, state.done)
     return min(beam, key=lambda state: state.peak).order(), complete
 
 
@@ -54,7 +79,7 @@ def _children(graph: StepGraph, state: SearchState, incumbent: int) -> list[Sear
             continue
         # the ready steps are those of the parent until the beam keeps the child
         child = SearchState(
-            state.done | 1 << step, state.ready, state.alive + growth, max(state.peak, top), state, (step,)
+            state.done | 1 << step, state.ready, state.alive + growth, max(state.peak, top), state, step
         )
         if state.done and growth <= 0 and top <= state.peak:
             return [child]

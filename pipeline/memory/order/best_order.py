@@ -6,21 +6,18 @@ The peak of an order is its bound: the largest sum of aligned buffers alive at o
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ...program import Program
 from ..liveness import ALIGNMENT
 from .beam import beam_search
-from .best_first import best_first
 from .step_graph import StepGraph, check_order, members, step_graph
 
 #: names of the orders that need no search
 CHEAP_ORDERS = ("given", "depth-first", "on-demand", "greedy")
-#: default width of the beam, in states per step
-EFFORT = 32
-#: default budget of moves of the best-first search; about three seconds if it is used up
-WORK = 400_000
+#: widths of the beams tried one after the other, in states per step: for a quick order, and for the best
+QUICK, WIDTHS = (32,), (32, 256, 2048)
 
 
 @dataclass(frozen=True)
@@ -46,20 +43,13 @@ def orders_of(graph: StepGraph) -> Iterator[tuple[str, tuple[int, ...]]]:
     return zip(CHEAP_ORDERS, made, strict=True)
 
 
-def best_order(program: Program, work: int = WORK, alignment: int = ALIGNMENT) -> FoundOrder:
-    """Improve the order of `beam_order` by best-first search, looking at no more than `work` moves."""
-    best = beam_order(program, alignment=alignment)
-    if best.optimal:
-        return best
-    graph = step_graph(program, alignment)
-    order, least = best_first(graph, best.order, work)
-    check_order(program, order)
-    peak = max(graph.alive(order))
-    return FoundOrder(order, peak, peak == least)
+def best_order(program: Program, alignment: int = ALIGNMENT) -> FoundOrder:
+    """Return the order of `beam_order` by the widest beams."""
+    return beam_order(program, WIDTHS, alignment)
 
 
-def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMENT) -> FoundOrder:
-    """Return the best cheap order, improved by a beam of `effort` states; 0: no search.
+def beam_order(program: Program, widths: Sequence[int] = QUICK, alignment: int = ALIGNMENT) -> FoundOrder:
+    """Return the best cheap order, improved by beams of `widths` states until it is known to be the best.
 
     It is never worse than the given order. Of orders with the same peak the first of `orders` is kept, so a program
     that is good already stays as it is.
@@ -72,11 +62,13 @@ def beam_order(program: Program, effort: int = EFFORT, alignment: int = ALIGNMEN
             best = FoundOrder(order, peak, peak == graph.least)
         if best.optimal:
             return best
-    if effort > 0:
-        found, exhausted = beam_search(graph, best.peak, effort)
+    for width in widths:
+        found, exhausted = beam_search(graph, best.peak, width)
         order = best.order if found is None else found
         peak = max(graph.alive(order))
         best = FoundOrder(order, peak, exhausted or peak == graph.least)
+        if best.optimal:
+            break
     check_order(program, best.order)
     return best
 

@@ -43,11 +43,11 @@ class StepGraph:
         """Return the steps that can run first, as a bit set."""
         return sum(1 << step for step, needs in enumerate(self.before) if not needs)
 
-    def ready_after(self, ready: int, step: int, done: int, goal: int = -1) -> int:
-        """Return the steps of `goal` that can run once `step`, one of `ready` and the last of `done`, has run."""
+    def ready_after(self, ready: int, step: int, done: int) -> int:
+        """Return the steps that can run once `step`, one of `ready` and the last of `done`, has run."""
         ready ^= 1 << step
         for later in self.after[step]:
-            if goal >> later & 1 and not self.before[later] & ~done:
+            if not self.before[later] & ~done:
                 ready |= 1 << later
         return ready
 

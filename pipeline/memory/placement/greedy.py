@@ -1,12 +1,17 @@
 """Place buffers greedily: take them in some order, each into the lowest free gap.
 
-No single order wins on every network, so the planner takes the best of several. A box is a buffer in time and memory:
+No single order wins on every network, so the planner takes the best of several. A box is a buffer in time and memory. It
+may have gaps, times in which only some parts of it are alive: others may be stored there. The word is MiniMalloc's (Moffitt,
+ASPLOS 2023), which searches exactly.
 
-    offset ▲   ┌───────┐
-           │   │ box 1 │ ┌───────┐
-           │ ┌─┴───────┴─┤ box 2 │
-           │ │   box 0   │       │
-           └─┴───────────┴───────┴──► steps
+    offset ▲   ┌───────┐                    ┌────────┐
+           │   │ box 1 │ ┌───────┐   ┌────┐ │ c, its │         the first part of c is not there before
+           │ ┌─┴───────┴─┤ box 2 │   │ x  │ │ 1st    │         the second: x lies below it
+           │ │   box 0   │       │   │    │ └────────┤
+           │ │           │       │   └────┘          │
+           │ │           │       │   ┌───────────────┤
+           │ │           │       │   │ c, its 2nd    │
+           └─┴───────────┴───────┴───┴───────────────┴──► steps
 """
 
 from __future__ import annotations
@@ -17,16 +22,33 @@ from functools import partial
 
 from ..liveness import Lifetime, sum_alive
 
+#: rounds of each order, and most boxes placed in them
+ROUNDS, PLACED = 24, 2400
+
+
+@dataclass(frozen=True)
+class Part(Lifetime):
+    """Units `[lower, upper)` of a buffer, alive in steps `[start, end)`."""
+
+    lower: int
+    upper: int
+
 
 @dataclass(frozen=True)
 class Box(Lifetime):
-    """Buffer to place: alive in steps `[start, end)`, of `size` in any one unit, all > 0."""
+    """Buffer to place: alive in steps `[start, end)`, of `size` in any one unit, all > 0; in `parts` if it has gaps."""
 
     size: int
+    parts: tuple[Part, ...] = ()
 
     @property
     def length(self) -> int:
         return self.end - self.start
+
+    @property
+    def solid(self) -> tuple[Part, ...]:
+        """Return its parts, each without gaps."""
+        return self.parts or (Part(self.start, self.end, 0, self.size),)
 
 
 #: another box, and the open interval of offset differences that are forbidden
@@ -56,12 +78,23 @@ def neighbours(boxes: Sequence[Box]) -> list[list[int]]:
 
 def conflicts(boxes: Sequence[Box], near: Sequence[Sequence[int]]) -> list[list[Conflict]]:
     """List, for each box, its neighbours with the offset differences at which they share a byte."""
-    return [[(n, -box.size, boxes[n].size) for n in others] for box, others in zip(boxes, near, strict=True)]
+    solid = [box.solid for box in boxes]
+    return [
+        [
+            (other, two.lower - one.upper, two.upper - one.lower)
+            for other in others
+            for one in parts
+            for two in solid[other]
+            if one.overlaps(two)
+        ]
+        for parts, others in zip(solid, near, strict=True)
+    ]
 
 
 def loads(boxes: Sequence[Box]) -> list[int]:
-    """Sum the sizes of the boxes alive at each step."""
-    return sum_alive([box.size for box in boxes], boxes, max((box.end for box in boxes), default=0))
+    """Sum the sizes alive at each step."""
+    parts = [part for box in boxes for part in box.solid]
+    return sum_alive([part.upper - part.lower for part in parts], parts, max((part.end for part in parts), default=0))
 
 
 def lowest_free(taken: Iterable[tuple[int, int]]) -> int:
@@ -113,18 +146,16 @@ def promote(order: Sequence[int], boxes: Sequence[Box], placement: Placement) ->
     return blamed + [b for b, top in zip(order, tops, strict=True) if top < placement.height]
 
 
-def place_greedily(
-    boxes: Sequence[Box],
-    near: Sequence[Sequence[int]],
-    apart: Sequence[Sequence[Conflict]],
-    rounds: int,
-    enough: int,
-) -> Placement:
-    """Return the lowest placement in `rounds` of each order, see `promoted`; stop at height `enough`."""
-    found = promoted(orders(boxes, near), boxes, partial(place_lowest, boxes, apart), rounds, enough)
-    best = next(found)
-    while best.height > enough and (other := next(found, None)) is not None:
-        best = min(best, other, key=lambda each: each.height)
+def place_greedily(boxes: Sequence[Box]) -> Placement:
+    """Return the lowest placement in all `orders`, see `promoted`; the first that takes no more than is alive at once."""
+    near, enough = neighbours(boxes), max(loads(boxes), default=0)
+    place = partial(place_lowest, boxes, conflicts(boxes, near))
+    best: Placement | None = None
+    for found in promoted(orders(boxes, near), boxes, place, enough):
+        best = found if best is None or found.height < best.height else best
+        if best.height == enough:
+            break
+    assert best is not None
     return best
 
 
@@ -147,10 +178,10 @@ def promoted(
     orders: Iterable[Sequence[int]],
     boxes: Sequence[Box],
     place: Callable[[Sequence[int]], Placement],
-    rounds: int,
     enough: int,
 ) -> Iterator[Placement]:
-    """Yield placements in each order: `rounds` of them, each with the boxes at the last top first, until one is `enough`."""
+    """Yield placements in each order: ROUNDS of them, each with the boxes at the last top first, until one is `enough`."""
+    rounds = max(1, min(ROUNDS, PLACED // max(1, len(boxes))))
     for order in orders:
         for _ in range(rounds):
             yield (placement := place(order))

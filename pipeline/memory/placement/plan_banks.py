@@ -9,8 +9,7 @@
 
 The memories are tried in the device's order: first one alone, then all up to it, the fastest filled first. The arena in one
 block, cut at the walls, is the first candidate: it needs at most one largest buffer more for each wall. Greedy placements
-below the walls follow. Of those with about the fewest bytes, the one that moves most in the fastest memory is placed again,
-bank by bank, by the planner of one block.
+below the walls follow. Of those with about the fewest bytes, the one that moves most in the fastest memory is taken.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from itertools import accumulate
 from ...program import Program
 from ...targets import Target
 from ...targets.memory import select_kind
-from ..liveness import BufferParts, aligned
+from ..liveness import BufferParts
 from .greedy import Box, Placement, conflicts, neighbours, orders, place_lowest, promoted
-from .plan_arena import PROMOTIONS, ArenaPlan, Bank, boxes_of, buffers_to_place, place_buffers
+from .plan_arena import ArenaPlan, Bank, boxes_of
 from .traffic import traffic
 
 #: bytes of the first ram kept for the stack and for small data, neither of which is known yet, where there is another memory;
@@ -117,8 +116,8 @@ def _plans(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: 
 
 def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment: int) -> ArenaPlan:
     """Plan over all memories, filled in this order; only the last one may overflow."""
-    chosen, parts, moved = buffers_to_place(program), BufferParts(program, alignment), traffic(program)[0]
-    unit, boxes = boxes_of(program, chosen, parts, alignment)
+    chosen, unit, boxes = boxes_of(program, BufferParts(program, alignment), alignment)
+    moved = traffic(program)[0]
     busy = [moved[index] for index in chosen]
     # positions in units: bank k is between walls k and k + 1, the last one is open
     walls = list(accumulate((room.size // unit for room in rooms[:-1]), initial=0))
@@ -126,9 +125,17 @@ def _spread(program: Program, plan: ArenaPlan, rooms: Sequence[Room], alignment:
         _cut(boxes, [plan.offsets[index] // unit for index in chosen], walls),
         *_fill_banks(boxes, busy, walls, rooms[-1].size // unit),
     ]
-    return _plan_each_bank(
-        program, plan, rooms, alignment, unit, walls, _best(found, boxes, busy, walls, rooms[-1].size // unit)
-    )
+    best = _best(found, boxes, busy, walls, rooms[-1].size // unit)
+    offsets, banks, start = [0] * len(program.buffers), list[Bank](), 0
+    for number, room in enumerate(rooms):
+        inside = [n for n, low in enumerate(best.offsets) if _bank(walls, low) == number]
+        for box in inside:
+            offsets[chosen[box]] = start + (best.offsets[box] - walls[number]) * unit
+        if inside:
+            top = max(best.offsets[box] + boxes[box].size for box in inside)
+            banks.append(Bank(room.region, (top - walls[number]) * unit))
+            start += banks[-1].size
+    return replace(plan, offsets=tuple(offsets), arena=start, proved=start == plan.bound, banks=tuple(banks))
 
 
 def _best(
@@ -176,35 +183,4 @@ def _fill_banks(boxes: Sequence[Box], busy: Sequence[int], walls: Sequence[int],
     density = [nbytes / (box.size * box.length) for nbytes, box in zip(busy, boxes, strict=True)]
     busiest = sorted(range(len(boxes)), key=lambda box: (-density[box], -boxes[box].size, box))
     place = partial(place_lowest, boxes, conflicts(boxes, near), walls=walls)
-    yield from promoted((busiest, *orders(boxes, near)), boxes, place, PROMOTIONS, walls[-1] + room)
-
-
-def _plan_each_bank(
-    program: Program,
-    plan: ArenaPlan,
-    rooms: Sequence[Room],
-    alignment: int,
-    unit: int,
-    walls: Sequence[int],
-    placement: Placement,
-) -> ArenaPlan:
-    """Plan each bank of a placement again as one block, no higher than it is used."""
-    chosen, parts = buffers_to_place(program), BufferParts(program, alignment)
-    offsets, banks, start = [0] * len(program.buffers), [], 0
-    for number, room in enumerate(rooms):
-        inside = {
-            index: (low - walls[number]) * unit
-            for index, low in zip(chosen, placement.offsets, strict=True)
-            if _bank(walls, low) == number
-        }
-        if not inside:
-            continue
-        height = max(low + aligned(program.buffers[index].nbytes, alignment) for index, low in inside.items())
-        again, lower = place_buffers(program, tuple(inside), parts, alignment)
-        if lower < height:
-            inside, height = dict(zip(inside, again, strict=True)), lower
-        for index, low in inside.items():
-            offsets[index] = start + low
-        banks.append(Bank(room.region, height))
-        start += height
-    return replace(plan, offsets=tuple(offsets), arena=start, proved=start == plan.bound, banks=tuple(banks))
+    yield from promoted((busiest, *orders(boxes, near)), boxes, place, walls[-1] + room)

@@ -8,9 +8,8 @@ A repeated result is mostly never whole either: it is made at its reader, row by
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from ...errors import PlanError
 from ...program import Buffer, Program, Splits, Step
@@ -142,8 +141,8 @@ def best_repeats(
     """Search for repeats that lower the peak, within `work` more iterations in all.
 
     Programs of `steps` steps together are tried. Lowers the bytes allowed, a little or by half: a path is made possible
-    by repeats, one after the other, each at the step that blocks it, and at equal places. `known` are regions measured
-    before, for this alignment.
+    by repeats, one after the other, each at the step that blocks it. `known` are regions measured before, for this
+    alignment.
     """
     if known is None:
         known = KnownForms(alignment)  # a repeat changes few of the regions: the others are measured once
@@ -173,49 +172,30 @@ def _within(
         left = len(program.steps) - path.reached
         best = None
         for repeat in dict.fromkeys(_candidates(paths, path.reached)):
-            together = _together(paths, repeat, path.reached, most, work)
-            tries.refused = tries.refused or not together
-            if not together or not tries.allows(program):
+            cost = _cost(program, splits, repeat)
+            tries.refused = tries.refused or cost > work
+            if cost > work or not tries.allows(program):
                 continue
-            cost = _cost(program, splits, together)
             if best is not None and best[0] <= (0, cost):
                 continue  # no repeat takes the path further than to the end
-            after = reduce(repeat_steps, together, program)
+            after = repeat_steps(program, repeat)
             known.forget()
             tried = Partitioner(after, splits, known.alignment, known)
             further = tried.within(most)
             rank = (len(after.steps) - further.reached, cost)
             if rank[0] < left and (best is None or rank < best[0]):
-                best = rank, together, after, tried, further, cost
+                best = rank, repeat, after, tried, further, cost
         if best is None:
             return None
-        _, together, program, paths, path, cost = best
+        _, repeat, program, paths, path, cost = best
         work -= cost
-        repeats += together
+        repeats.append(repeat)
     return RepeatResult(program, tuple(repeats), coarser(paths, path))
 
 
-def _together(paths: Partitioner, repeat: Repeat, blocked: int, most: int, work: int) -> tuple[Repeat, ...]:
-    """Return a repeat at all equal places that take more than `most` bytes, the last first; none beyond `work`.
-
-    If that is too much work, only at places that take as much as at the step `blocked`: no path leads past them either.
-    """
-    alone = paths.alone
-    moved = {0: blocked} | {offset: blocked + offset for offset in equal_offsets(paths, repeat.steps[0], repeat.before)}
-    for least in (most + 1, alone[blocked]):
-        places = [offset for offset, at in moved.items() if at < paths.count and (not offset or alone[at] >= least)]
-        together = tuple(
-            Repeat(tuple(number + offset for number in repeat.steps), repeat.before + offset, repeat.move)
-            for offset in reversed(places)
-        )
-        if _cost(paths.program, paths.splits, together) <= work:
-            return together
-    return ()
-
-
-def _cost(program: Program, splits: Mapping[str, Splits], together: Iterable[Repeat]) -> int:
-    """Count the iterations that repeats add."""
-    again = (number for each in together for number in set(each.steps) - moved_steps(program, each))
+def _cost(program: Program, splits: Mapping[str, Splits], repeat: Repeat) -> int:
+    """Count the iterations that a repeat adds."""
+    again = set(repeat.steps) - moved_steps(program, repeat)
     return sum(splits[program.steps[number].kernel].work for number in again)
 
 
@@ -258,29 +238,3 @@ def _chain(paths: Partitioner, buffer: int, at: int, before: int, smaller: int) 
         return None
     found = Repeat(tuple(sorted(steps)), before)
     return replace(found, move=bool(moved_steps(program, found)))
-
-
-def equal_offsets(paths: Partitioner, first: int, last: int) -> Iterator[int]:
-    """Yield the distances to later runs of steps equal to `first` to `last`.
-
-    Layers alike share the same peak, so all of them need a repeat or none does: one alone would lower nothing, and a
-    search layer by layer pays for the same choice as often as there are layers.
-
-    No two overlap. Equal steps have kernels that split alike and operands of the same shapes, made and last read as many steps away.
-    """
-    forms = paths.forms
-    wanted = [forms.start(0)]
-    for step in range(first, last + 1):
-        wanted.append(forms.grown(wanted[-1], first, step))
-    start = last + 1
-    while start + last - first < paths.count:
-        form, length = wanted[0], 0
-        while length <= last - first:
-            form = forms.grown(form, start, start + length)
-            if form != wanted[length + 1]:
-                break
-            length += 1
-        else:
-            yield start - first
-            start += last - first
-        start += 1

@@ -4,54 +4,46 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from passfit.memory import best_order, plan_arena, share, validate_plan
-from passfit.memory.placement.gaps import BufferPart, place_with_gaps
-from passfit.memory.placement.greedy import Box, Placement, loads
+from passfit.memory.placement.greedy import Box, Part, loads, place_greedily
 from passfit.program import Buffer, Port, Program, Step, Tensor
 
 from ...profiles import examples
 from ..shared_programs import sharing_programs
 
 
+def with_gaps(*parts: Part) -> Box:
+    return Box(min(p.start for p in parts), max(p.end for p in parts), max(p.upper for p in parts), parts)
+
+
 @st.composite
-def shapes(draw):
-    """Generate shapes of one or two pieces, which lie side by side."""
+def boxes(draw):
+    """Generate boxes of one or two parts, which lie side by side."""
     found = []
     for _ in range(draw(st.integers(1, 7))):
-        lower, pieces = 0, []
+        lower, parts = 0, []
         for _ in range(draw(st.integers(1, 2))):
             start, size = draw(st.integers(0, 5)), draw(st.integers(1, 9))
-            pieces.append(BufferPart(start, start + draw(st.integers(1, 4)), lower, lower + size))
+            parts.append(Part(start, start + draw(st.integers(1, 4)), lower, lower + size))
             lower += size
-        found.append(tuple(pieces))
+        found.append(with_gaps(*parts))
     return found
 
 
-def tower(shapes):
-    """Stack all shapes on top of each other."""
-    offsets, top = [], 0
-    for shape in shapes:
-        offsets.append(top)
-        top += shape[-1].upper
-    return Placement(tuple(offsets), top)
-
-
-@given(shapes())
-def test_no_two_pieces_meet_and_it_is_no_higher_than_what_was_known(shapes):
-    known = tower(shapes)
-    found = place_with_gaps(shapes, known, 0, 4)
-    pieces = [(piece, low) for shape, low in zip(shapes, found.offsets, strict=True) for piece in shape]
-    for number, (one, low) in enumerate(pieces):
-        for two, other in pieces[:number]:
+@given(boxes())
+def test_no_two_parts_meet_and_all_are_no_higher_than_a_tower(boxes):
+    found = place_greedily(boxes)
+    parts = [(part, low) for box, low in zip(boxes, found.offsets, strict=True) for part in box.parts]
+    for number, (one, low) in enumerate(parts):
+        for two, other in parts[:number]:
             together = one.start < two.end and two.start < one.end
             assert not together or low + one.upper <= other + two.lower or other + two.upper <= low + one.lower
-    assert found.height == max(low + piece.upper for piece, low in pieces) <= known.height
-    assert found.height >= max(loads([Box(piece.start, piece.end, piece.upper - piece.lower) for piece, _ in pieces]))
+    assert found.height == max(low + part.upper for part, low in parts)
+    assert max(loads(boxes)) <= found.height <= sum(box.size for box in boxes)
 
 
 def test_a_buffer_lies_in_the_gap_of_another():
-    #: the second is alive where the upper piece of the first is not yet
-    shapes = [(BufferPart(0, 3, 0, 2), BufferPart(2, 3, 2, 5)), (BufferPart(0, 2, 0, 3),)]
-    assert place_with_gaps(shapes, tower(shapes), 5, 1).height == 5
+    #: the second is alive where the upper part of the first is not yet
+    assert place_greedily([with_gaps(Part(0, 3, 0, 2), Part(2, 3, 2, 5)), Box(0, 2, 3)]).height == 5
 
 
 @settings(max_examples=examples(60))

@@ -1,5 +1,6 @@
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from passfit.memory.placement.greedy import (
     place_lowest,
     promote,
 )
+
+from ..cut_rectangles import guillotine, loosened, woven
 
 
 @st.composite
@@ -51,12 +54,30 @@ def test_neighbours_are_those_that_meet_in_time(found):
         ]  # fmt: skip
 
 
-@given(boxes, st.integers(1, 3))
-def test_more_rounds_never_place_higher(found, rounds):
+@given(boxes)
+def test_no_order_alone_places_lower(found):
     near = neighbours(found)
-    one, more = (place_greedily(found, near, conflicts(found, near), each, 0) for each in (1, rounds))
-    assert apart(found, more.offsets)
-    assert more.height <= one.height
+    placed = place_greedily(found)
+    assert apart(found, placed.offsets)
+    assert placed == place_greedily(found)
+    alone = [place_lowest(found, conflicts(found, near), order).height for order in orders(found, near)]
+    assert max(loads(found)) <= placed.height <= min(alone)
+
+
+@pytest.mark.parametrize("cut", [guillotine, woven])
+def test_the_pieces_of_a_rectangle_fill_it(cut):
+    pieces = cut(1, 150, 200, 2000)
+    assert len(pieces) >= 150
+    assert set(loads(pieces)) == {2000}
+
+
+@pytest.mark.parametrize("cut", [guillotine, woven])
+def test_hard_instances_are_placed_within_a_fifth_of_their_bound(cut):
+    """A fifth of the boxes gone or smaller."""
+    found = loosened(0, cut(0, 150, 200, 2000), 0.2)
+    placed = place_greedily(found)
+    assert apart(found, placed.offsets)
+    assert placed.height <= 1.2 * max(loads(found))
 
 
 def test_the_lowest_gap_is_taken():

@@ -43,8 +43,3 @@ def test_offsets_are_aligned_and_buffers_padded():
     plan = plan_arena(chain(1, 1), alignment=64)
     assert sorted(plan.offsets) == [0, 64]
     assert plan.arena == 128
-
-
-def test_more_work_never_costs_memory():
-    program = chain(*(7 * n % 50 + 1 for n in range(1, 200)))
-    assert plan_arena(program, 1).arena <= plan_arena(program, 1, work=0).arena
