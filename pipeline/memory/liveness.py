@@ -211,15 +211,41 @@ def ports_floor(program: Program, alignment: int = ALIGNMENT) -> int:
     """Return the bytes of the inputs alone, or of the outputs alone, whichever is more.
 
     No sharing, order, split or repeat goes below. Inputs are alive together before step 0, outputs after the last step.
-    Sharing may put ports side by side into one buffer, so they are rounded up together. Of outputs that steps copy only the
+    Ports that sharing may put side by side into one buffer are rounded up together. Of outputs that steps copy only the
     largest counts, since one may hold the others.
     """
-    copying = (program.buffers_of((*step.reads, *step.writes)) for step in program.steps if step.copies)
-    copied = set(chain.from_iterable(copying))
+    beside, copied = _placed_by_sharing(program), set[int]()
+    for step in program.steps:
+        if step.copies:
+            copied.update(program.buffers_of((*step.reads, *step.writes)))
 
-    def nbytes(buffers: Iterable[int]) -> int:
-        return sum(program.buffers[buffer].nbytes for buffer in buffers)
+    def nbytes(buffers: Iterable[int], held: Iterable[int] = ()) -> int:
+        sizes = {buffer: program.buffers[buffer].nbytes for buffer in buffers}
+        largest = max((program.buffers[buffer].nbytes for buffer in held), default=0)
+        apart = sum(aligned(size, alignment) for buffer, size in sizes.items() if buffer not in beside)
+        return apart + aligned(largest + sum(size for buffer, size in sizes.items() if buffer in beside), alignment)
 
     outputs = program.output_buffers()
-    largest = max((program.buffers[buffer].nbytes for buffer in outputs & copied), default=0)
-    return aligned(max(nbytes(program.input_buffers()), nbytes(outputs - copied) + largest), alignment)
+    return max(nbytes(program.input_buffers()), nbytes(outputs - copied, outputs & copied))
+
+
+def _placed_by_sharing(program: Program) -> set[int]:
+    """Collect the buffers that sharing may put at any offset inside another buffer.
+
+    Steps copy them or place them at an offset, or they may share memory with such a buffer.
+    """
+    links = []
+    placed: set[int] = set()
+    for step in program.steps:
+        buffers = program.buffers_of((*step.reads, *step.writes))
+        if step.copies or any(overlay.shift for overlay in step.in_place) or len(step.in_place) > 1:
+            placed.update(buffers)
+        elif step.in_place:
+            links.append(set(buffers))
+    before = -1
+    while len(placed) != before:
+        before = len(placed)
+        for link in links:
+            if link & placed:
+                placed |= link
+    return placed

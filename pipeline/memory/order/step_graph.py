@@ -141,6 +141,14 @@ def step_graph(program: Program, alignment: int = ALIGNMENT) -> StepGraph:
     )
 
 
+def ancestors(graph: StepGraph) -> list[int]:
+    """Return the ancestors of each step as a bit set: every order runs them before it."""
+    found: list[int] = []
+    for before in graph.before:  # in the given order: each step comes after its dependencies
+        found.append(reduce(or_, (found[step] for step in members(before)), before))
+    return found
+
+
 #: first byte, end, and the step that reads or writes them
 _Access = tuple[int, int, int]
 

@@ -57,6 +57,20 @@ def drop_empty_buffers(program: Program) -> Program:
     return replace(program, tensors=tensors, buffers=tuple(program.buffers[buffer] for buffer in used))
 
 
+def tensors_on(program: Program, buffer: int) -> frozenset[int]:
+    """Collect the tensors on a buffer."""
+    return frozenset(number for number, tensor in enumerate(program.tensors) if tensor.buffer == buffer)
+
+
+def steps_accessing(program: Program, tensors: frozenset[int]) -> list[int]:
+    """List the steps that read or write any of `tensors`."""
+    return [
+        number
+        for number, step in enumerate(program.steps)
+        if not (tensors.isdisjoint(step.reads) and tensors.isdisjoint(step.writes))
+    ]
+
+
 def keeps_contents(program: Program, buffer: int) -> bool:
     """Return whether every tensor on `buffer` holds its own bytes when read or handed out.
 
@@ -64,7 +78,7 @@ def keeps_contents(program: Program, buffer: int) -> bool:
     """
     contents = _Contents(program, buffer)
     contents.write(contents.on_buffer(tuple(port.tensor for port in program.inputs)))
-    for step in program.steps:
+    for step in (program.steps[number] for number in steps_accessing(program, tensors_on(program, buffer))):
         reads, writes = contents.on_buffer(step.reads), contents.on_buffer(step.writes)
         if not all(map(contents.holds, reads)) or not _may_run(program, step, reads, writes):
             return False

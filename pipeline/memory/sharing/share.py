@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from ...program import Program, Step, View
-from ..liveness import ALIGNMENT
+from ...program import Overlay, Program, Step, View
+from ..liveness import ALIGNMENT, aligned
 from ..order.best_order import orders_of
-from ..order.step_graph import step_graph
-from .overlay import drop_empty_buffers, keeps_contents, overlay_operand
+from ..order.step_graph import ancestors, step_graph
+from .overlay import drop_empty_buffers, keeps_contents, overlay_operand, steps_accessing, tensors_on
 
 #: cost of a program: bytes at the peak, kernels, bytes × steps; smaller is better
 _Cost = tuple[int, int, int]
@@ -80,7 +80,8 @@ def _merge_repeatedly(program: Program, kinds: list[_Kind], work: _Work) -> Prog
 
 
 def _put_in_place(program: Program, work: _Work) -> Program:
-    """Put results in place of operands, if that pays off."""
+    """Put results in place of operands, if that is free or pays off."""
+    earlier = ancestors(step_graph(program))
     cost: _Cost | None = None
     for number in _largest_first(program):
         step = program.steps[number]
@@ -91,6 +92,9 @@ def _put_in_place(program: Program, work: _Work) -> Program:
             if not work.allows(program):
                 return program
             if not _is_legal(merged, step.writes[overlay.write]):
+                continue
+            if _costs_nothing(program, number, overlay, earlier[number], work.alignment):
+                program, cost = merged, None
                 continue
             cost, less = cost or _cost(program, work.alignment), _cost(merged, work.alignment)
             if less < cost:
@@ -143,6 +147,29 @@ def _largest_first(program: Program) -> list[int]:
 
 def _is_legal(program: Program, tensor: int) -> bool:
     return keeps_contents(program, program.tensors[tensor].buffer_number)
+
+
+def _costs_nothing(program: Program, number: int, overlay: Overlay, earlier: int, alignment: int) -> bool:
+    """Return whether a merge is free: it rules out no order.
+
+    The operand dies at the step and the result begins there, and both are whole buffers of one size. At that step there
+    is then one buffer instead of two, and one everywhere else.
+    """
+    step = program.steps[number]
+    read = program.tensors[step.reads[overlay.read]].buffer
+    write = program.tensors[step.writes[overlay.write]].buffer
+    assert read is not None and write is not None
+    if aligned(program.buffers[read].nbytes, alignment) != aligned(program.buffers[write].nbytes, alignment):
+        return False
+    whole = ((step.reads[overlay.read], read), (step.writes[overlay.write], write))
+    if any(program.tensors[tensor].nbytes != program.buffers[buffer].nbytes for tensor, buffer in whole):
+        return False
+    if read in program.output_buffers() or write in program.input_buffers():
+        return False
+    if steps_accessing(program, tensors_on(program, write))[0] != number:
+        return False
+    users = steps_accessing(program, tensors_on(program, read))
+    return users[-1] == number and all(earlier >> user & 1 for user in users[:-1])
 
 
 @lru_cache(1 << 10)
