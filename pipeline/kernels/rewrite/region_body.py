@@ -45,11 +45,12 @@ class RegionBody:
     steps: list[Step] = field(default_factory=list)
     _tensors: list[Tensor] = field(default_factory=list)
     _buffers: list[Buffer] = field(default_factory=list)
-    #: by tensor around: the tensor of the body that is all of it, or its ring; its rows just computed
+    #: by tensor around: the tensor of the body that is all of it, or its ring; its rows just computed; where it waits
     _inside: dict[int, int] = field(default_factory=dict)
     _fresh: dict[int, int] = field(default_factory=dict)
     _given: list[Port] = field(default_factory=list)
     _made: list[Port] = field(default_factory=list)
+    _waiting: int | None = None
 
     def __post_init__(self) -> None:
         self._program = self.lowered.program
@@ -63,7 +64,9 @@ class RegionBody:
             elif stage.kept:
                 self._inside[tensor] = self._add(tensor, place.memory, self._given, self._made)
             if stage.slot is not None:
-                self._fresh[tensor] = self._add(tensor, self._group(tensor))
+                self._fresh[tensor] = self._add(tensor, self._resize(tensor, stage.axis, stage.group))
+        if self._over is not None and self._over.held:
+            self._waiting = self._add(self._over.result, self._waits().memory, self._given, self._made)
 
     def loop(self) -> Loop:
         """Return the region as a loop of ticks, with the operands and results of the program around it."""
@@ -73,8 +76,10 @@ class RegionBody:
         for stage in self.region.stages:
             step = self._program.steps[stage.step]
             last += self._calls(stage, step)
+            if self._waiting is not None and self._over is not None and step.writes[0] == self._over.result:
+                self._copy_rows(self._over.result, self._waits(), self._waiting, self._over.lag)
             for tensor in leaving.get(stage.step, ()):
-                self._keep_rows(tensor)
+                self._copy_rows(tensor, None, self._fresh[tensor])
         self.steps += last
         places = {tensor: number for number, tensor in enumerate((*own.reads, *own.writes))}
         windows = tuple(Window(inside, places[tensor]) for tensor, inside in self._inside.items() if tensor in places)
@@ -135,15 +140,15 @@ class RegionBody:
                 reads.append(self._operand(tensor, place))
             if place is not None and place.fresh is not None:
                 (more if place.held != 0 else reads).append(self._fresh[tensor])
-        result = step.writes[0]
-        own = None if result in self._fresh else self._whole(result)
+        result, own = step.writes[0], self._result_place(step.writes[0])
         overlays: tuple[Overlay, ...] = ()
-        if self._over is not None and self._over.result == result:
+        if self._over is not None and self._over.result == result and self._waiting is None:
             shift = self._over.growth.shift if self._over.growth is not None else 0
             overlays = tuple(
                 Overlay(n, 0, shift) for n, tensor in enumerate(step.reads) if tensor in self._over.operands
             )
-        writes = self._fresh[result] if own is None else self._inside[result]
+        waiting = None if self._waits_for(result) is None else self._waiting
+        writes = self._fresh[result] if own is None else self._inside[result] if waiting is None else waiting
         return self._step(
             name, kernel, replace(rows, places=(*places, own)), guard, (*reads, *more), (writes,), step.nodes, overlays
         )
@@ -163,18 +168,30 @@ class RegionBody:
         self.kernels[name], self.rows[name] = kernel, rows
         return Step(name, tuple(reads), tuple(writes), nodes, overlays, guard=guard)
 
-    def _keep_rows(self, tensor: int) -> None:
-        """Copy the rows of a tensor just computed to their ring."""
-        what, stage = self._program.tensors[tensor], self._stages[tensor]
-        shape = self._group(tensor)
-        source, target = buffer_of("source", shape, what.dtype), buffer_of("target", shape, what.dtype)
+    def _copy_rows(self, tensor: int, source: RowPlace | None, own: int, late: int = 0) -> None:
+        """Copy a group of rows of a tensor, `late` ticks after it is computed, from tensor `own` of the body to its memory.
+
+        They are in a ring at `source`, or just computed.
+        """
+        stage = self._stages[tensor]
+        name = "keep_rows" if source is None else "store_rows"
+        kernel = self._copy(tensor, stage, whole=source is not None)
+        rows = RowKernel((source, self._whole(tensor)), stage.group, stage.extent, stage.groups, windowed=True)
+        self.steps.append(self._step(name, kernel, rows, self._guard(stage, late), [own], [self._inside[tensor]]))
+
+    def _copy(self, tensor: int, stage: Stage, whole: bool) -> PrimFunc:
+        """Build a kernel that copies the rows of a group; their source is `whole`, or they are all of it."""
+        what, shape = self._program.tensors[tensor], self._resize(tensor, stage.axis, stage.group)
+        source, target = (
+            buffer_of("source", what.shape if whole else shape, what.dtype),
+            buffer_of("target", shape, what.dtype),
+        )
+        first = Var("first", "int64")
         axes = spatial_axes(shape)
         at = [axis.var for axis in axes]
-        nest = nest_of(axes, "copy", BufferStore(target, tirx.BufferLoad(source, at), at))
-        kernel = kernel_of([Var("first", "int64"), source, target], [nest], [], None)
-        rows = RowKernel((None, self._whole(tensor)), stage.group, stage.extent, stage.groups, windowed=True)
-        reads, writes = [self._fresh[tensor]], [self._inside[tensor]]
-        self.steps.append(self._step("keep_rows", kernel, rows, self._guard(stage), reads, writes))
+        of = [first + index if whole and n == stage.axis else index for n, index in enumerate(at)]
+        nest = nest_of(axes, "copy", BufferStore(target, tirx.BufferLoad(source, of), at))
+        return kernel_of([first, source, target], [nest], [], None)
 
     def _leaving(self) -> dict[int, list[int]]:
         """Map steps to the kept tensors whose rows just computed they are the last to read."""
@@ -191,13 +208,33 @@ class RegionBody:
         if stage is None:
             place = self._whole(tensor) if self._grows(tensor) else None
             return place if place is not None and place.turned else None
-        place = self._whole(tensor)
+        place = self._waits_for(tensor) or self._whole(tensor)
         if stage.slot is not None:
-            scale = reader.period // stage.period
-            ahead = (reader.offset - lead - stage.offset) // stage.period * stage.group
+            scale, ahead = (
+                reader.period // stage.period,
+                (reader.offset - lead - stage.offset) // stage.period * stage.group,
+            )
             fresh = Fresh(stage.group, scale, ahead) if last is None else Fresh(stage.group, 0, last * scale + ahead)
             return replace(place, held=stage.kept, fresh=fresh)
         return place if place.held is not None or place.turned else None
+
+    def _result_place(self, tensor: int) -> RowPlace | None:
+        """Locate the result of a stage; None for rows just computed."""
+        return None if tensor in self._fresh else self._waits_for(tensor) or self._whole(tensor)
+
+    def _waits_for(self, tensor: int) -> RowPlace | None:
+        return (
+            self._waits()
+            if self._waiting is not None and self._over is not None and tensor == self._over.result
+            else None
+        )
+
+    def _waits(self) -> RowPlace:
+        """Return the ring of a result that waits to replace an operand."""
+        assert self._over is not None
+        return RowPlace(
+            self._program.tensors[self._over.result].shape, self._stages[self._over.result].axis, self._over.held
+        )
 
     def _whole(self, tensor: int) -> RowPlace:
         """Return the memory of a tensor: all of it, or its ring."""
@@ -218,6 +255,9 @@ class RegionBody:
 
     def _operand(self, tensor: int, place: RowPlace | None) -> int:
         """Return the tensor of the body for an operand of a call."""
+        if self._waits_for(tensor) is not None:
+            assert self._waiting is not None
+            return self._waiting
         if tensor not in self._inside:
             what = self._program.tensors[tensor]
             if what.weight is not None:
@@ -237,7 +277,5 @@ class RegionBody:
             each.append(Port(name, number))
         return number
 
-    def _group(self, tensor: int) -> tuple[int, ...]:
-        """Return the shape of the rows of a group."""
-        stage = self._stages[tensor]
-        return RowPlace(self._program.tensors[tensor].shape, stage.axis, stage.group).memory
+    def _resize(self, tensor: int, axis: int, rows: int) -> tuple[int, ...]:
+        return tuple(rows if n == axis else extent for n, extent in enumerate(self._program.tensors[tensor].shape))

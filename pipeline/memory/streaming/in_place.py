@@ -1,8 +1,9 @@
 """Let a streaming region store its result over an operand: each row after the last read of the row in its place.
 
-    tick            0    1    2    3    4
-    first reads     x0-1 x0-2 x1-3 x2-4 x3-5      a window over three rows
-    second makes         y0   y1   y2   y3        from three rows of the first: y0 goes over x0, read last at tick 1
+    tick     0    1    2    3    4
+    reads    x0-1 x0-2 x1-3 x2-4 x3-5      a window over three rows
+    makes    y0   y1   y2   y3   y4        into a ring of two rows …
+    stores        y0   y1   y2   y3        … and from there over x, a tick later: y1 goes over x1, read last at tick 2
 
 Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 """
@@ -10,7 +11,7 @@ Segments of tensors are overlapped this way in vMCU (Zheng et al., 2024).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...program import Program
@@ -24,14 +25,21 @@ IN_PLACE, GROWING = 1, 2
 
 @dataclass(frozen=True)
 class Replacement:
-    """Result of a region that takes the place of operands, all on one buffer; with a `growth`, it grows over the only one."""
+    """Result of a region that takes the place of operands, all on one buffer; `step` writes it.
+
+    It lets its rows wait in a ring of `held` rows, 0 if they are stored at once, for `lag` ticks. One with a `growth`
+    grows over its only operand.
+    """
 
     result: int
     operands: tuple[int, ...]
+    step: int
+    lag: int = 0
+    held: int = 0
     growth: SegmentOverlap | None = None
 
     def saved(self, program: Program, alignment: int) -> int:
-        """Return the bytes that it saves."""
+        """Return the bytes that it saves; its ring is a workspace of the region."""
         apart = (self.result, *(() if self.growth is None else self.operands))
         together = 0 if self.growth is None else self.growth.nbytes
         return sum(aligned(program.tensors[each].nbytes, alignment) for each in apart) - aligned(together, alignment)
@@ -41,38 +49,52 @@ def replacements(
     program: Program,
     dying: Iterable[Sequence[Read]],
     results: Sequence[StageResult],
+    inside: Collection[int],
     growing: bool,
 ) -> Iterator[Replacement]:
     """Yield each way to store one of the `results` over operands: each item of `dying` reads one buffer.
 
-    With `growing`, results grow over operands too. A result in the memory of an input, which is outside of a loop's body,
-    stays there.
+    `inside` holds the tensors read in the region. With `growing`, results grow over operands too. A result in the memory of
+    an input, which is outside of a loop's body, stays there.
     """
     dying, given = list(dying), program.input_buffers()
     results = [each for each in results if program.tensors[each.tensor].buffer not in given]
     for readers in dying:
         for tensor, stage in results:
-            if all(_is_read_before(program, stage, read) for read in readers):
-                yield Replacement(tensor, tuple(dict.fromkeys(read.tensor for read in readers)))
+            lags = [_lag(program, stage, read) for read in readers]
+            if None not in lags:
+                lag = max(each for each in lags if each is not None)
+                operands = tuple(dict.fromkeys(read.tensor for read in readers))
+                if lag < 0:
+                    yield Replacement(tensor, operands, stage.step)
+                elif tensor not in inside:
+                    held = (lag // stage.period + 1) * stage.group
+                    yield Replacement(tensor, operands, stage.step, lag, held)
     for result, operand, growth in segment_overlaps(program, dying, results) if growing else ():
-        yield Replacement(result.tensor, (operand,), growth)
+        yield Replacement(result.tensor, (operand,), result.stage.step, growth=growth)
 
 
-def _is_read_before(program: Program, writer: Stage, read: Read) -> bool:
-    """Return whether each row of an operand is read for the last time before `writer` stores the row in its place."""
+def _lag(program: Program, writer: Stage, read: Read) -> int | None:
+    """Return the ticks that rows must be stored late, to be stored after the writer's kernel.
+
+    None if an operand cannot be replaced. Negative if rows may be stored by the kernel itself.
+    """
     follows = read.choice.rows.follows(read.place) if read.choice.rows is not None else None
     result, operand = program.tensors[program.steps[writer.step].writes[0]], program.tensors[read.tensor]
     if follows is None or writer.leads or operand.offset or operand.dtype != result.dtype:
-        return False
+        return None
     if result.nbytes != operand.nbytes or program.buffers[operand.buffer_number].nbytes != operand.nbytes:
-        return False
+        return None
     if _layout(operand.shape, follows.axis) != _layout(result.shape, writer.axis):
-        return False
+        return None
     slope, low, _ = follows.pace(writer.group)
+    if slope != 1 or read.stage.period != writer.period:
+        return None
     # a row of the operand is read last by the row of the reader that reaches furthest back to it
-    since = writer.offset - (read.stage.offset - low * writer.period)
-    in_time = since > 0 or (since == 0 and read.stage.step < writer.step)
-    return slope == 1 and read.stage.period == writer.period and in_time
+    lag = read.stage.offset - low * writer.period - writer.offset
+    if lag < 0 or (lag == 0 and read.stage.step < writer.step):
+        return -1
+    return lag + 1 if read.stage.step > writer.step else lag
 
 
 def _layout(shape: Sequence[int], axis: int) -> tuple[int, int, int]:

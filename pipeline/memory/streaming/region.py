@@ -43,7 +43,8 @@ class Region:
     @property
     def ticks(self) -> range:
         """Return the ticks from the first stage's begin to the last one's end."""
-        return range(min(stage.begin for stage in self.stages), max(stage.end for stage in self.stages))
+        late = 0 if self.replacement is None else self.replacement.lag
+        return range(min(stage.begin for stage in self.stages), max(stage.end for stage in self.stages) + max(0, late))
 
     def nbytes(self, program: Program, alignment: int = ALIGNMENT) -> int:
         """Return the bytes that the region adds to those around it: its workspaces, less what its replacement saves."""
@@ -60,6 +61,8 @@ class Region:
                 rings.append(row * stage.kept)
             if stage.slot is not None:
                 slots[stage.slot] = max(row * stage.group, slots.get(stage.slot, 0))
+            if self.replacement is not None and self.replacement.result == tensor and self.replacement.held:
+                rings.append(row * self.replacement.held)
         return [*rings, *slots.values()]
 
     def stage_of(self, program: Program, tensor: int) -> Stage:
@@ -109,7 +112,7 @@ def replace_operands(
     ]
     written = [(program.steps[stage.step].writes[0], stage) for stage in found.stages if stage.operand is None]
     results = [StageResult(tensor, stage) for tensor, stage in written if tensor in found.results] if dying else []
-    ways = replacements(program, dying, results, growing) if results else ()
+    ways = replacements(program, dying, results, builder.read_inside, growing) if results else ()
     # the same choice for any alignment: a sequence does not name it
     most = found.nbytes(program, 1)
     least = min(

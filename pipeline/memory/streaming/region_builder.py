@@ -95,7 +95,8 @@ class RegionBuilder:
         self._least: dict[int, tuple[int, int]] = {}
         self._rows_bytes = self._row_bytes = 0
         self._readers: dict[int, int] = {}
-        #: by buffer, the steps and places that read what is made elsewhere
+        #: tensors made here that are read here; by buffer, the steps and places that read what is made elsewhere
+        self.read_inside: set[int] = set()
         self.read_outside: dict[int, list[tuple[int, int]]] = {}
         for tensor in program.steps[first].writes:
             self._rate(tensor, (1, 1))
@@ -117,6 +118,7 @@ class RegionBuilder:
                 if not self.is_kept(tensor) and tensor not in step.reads[:place]:
                     rows, row = self._least.get(tensor, (0, 0))  # read for the last time: it need not be whole
                     self._rows_bytes, self._row_bytes = self._rows_bytes + rows, max(self._row_bytes, row)
+                self.read_inside.add(tensor)
             elif buffer in self._buffers:
                 return False  # it reads a view of a result made here
             elif buffer is not None:

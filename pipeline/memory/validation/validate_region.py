@@ -46,6 +46,7 @@ class _Replay:
         }
         self.room: dict[int, list[_Held]] = {tensor: [None] * (stage.kept or 1) for tensor, stage in self.made.items()}
         self.slots: dict[int, tuple[int, range]] = {}
+        self.waiting: list[int | None] = [None] * (self.over.held if self.over else 0)
         self.overwritten: list[int] = []
         #: rows computed, by tensor
         self.done: dict[int, list[int]] = {tensor: [] for tensor in self.made}
@@ -75,11 +76,14 @@ class _Replay:
 
     def run(self, stage: Stage, tick: int) -> None:
         step = self.program.steps[stage.step]
+        (result,) = step.writes
         number, odd = divmod(tick - stage.offset, stage.period)
         if stage.leads:
             self._accumulate(stage, step, tick)
         elif not odd and 0 <= number < stage.groups:
             self._compute(stage, step, number)
+        if self.over is not None and self.over.result == result and self.over.held:
+            self._store(stage, step, tick)
         for tensor in self.leaving.get(stage.step, ()):
             self._leave_slot(tensor, tick)
 
@@ -129,7 +133,7 @@ class _Replay:
             return
         first = _start(stage, number)
         taken = range(first, first + stage.group)
-        if self.over is not None and self.over.result == result:
+        if self.over is not None and self.over.result == result and not self.over.held:
             self.overwritten += taken  # its own kernel may not even read the row it writes
         self._check_untouched(rows, step, taken)
         for place, tensor in enumerate(step.reads):
@@ -142,8 +146,11 @@ class _Replay:
         if stage.slot is not None:
             self.slots[stage.slot] = result, taken
             return
+        waits = self.over is not None and self.over.result == result and self.over.held
         for row in taken:
             self.room[result][row % len(self.room[result])] = row
+            if waits:
+                self.waiting[row % len(self.waiting)] = row
 
     def _find(self, step: Step, tensor: int, follows: Follows, taken: Iterable[int]) -> None:
         """Check that the rows of `tensor` that `taken` rows need are there."""
@@ -192,6 +199,17 @@ class _Replay:
         # rows are stored one after the other from the first
         end = len(self.overwritten) * written - growth.shift
         return set(range(-(-end // row))) if end > 0 else set()
+
+    def _store(self, stage: Stage, step: Step, tick: int) -> None:
+        """Store the rows of a result that waited."""
+        assert self.over is not None
+        number, odd = divmod(tick - stage.offset - self.over.lag, stage.period)
+        if odd or not 0 <= number < stage.groups:
+            return
+        for row in range(number * stage.group, (number + 1) * stage.group):
+            if self.waiting[row % len(self.waiting)] != row:
+                raise self._error(step, f"stores row {row} of its result, which no longer waits")
+            self.overwritten.append(row)
 
     def _leave_slot(self, tensor: int, tick: int) -> None:
         """Copy the rows just computed from their slot to their ring."""

@@ -165,29 +165,29 @@ def test_a_window_takes_all_rows_at_once_if_something_else_needs_them():
 
 
 @pytest.mark.parametrize(
-    "windows, in_time",
+    "windows, lag, held",
     [
-        ([{"size": 1}], False),
-        ([{"size": 3, "pad": 1}], False),
-        ([{"size": 3, "pad": 1}, {"size": 3, "pad": 1}], True),  # the picture in memory.streaming.in_place
-        ([{"size": 5, "pad": 0, "after": 4}, {"size": 1}], True),
-        ([{"size": 5, "pad": 4, "after": 0}, {"size": 1}], False),
+        ([{"size": 1}], 0, 1),
+        ([{"size": 3, "pad": 1}], 1, 2),  # the picture in memory.streaming.in_place
+        ([{"size": 3, "pad": 1, "dilation": 3, "after": 5}], 1, 2),
+        ([{"size": 3, "pad": 1}, {"size": 3, "pad": 1}], 0, 0),
+        ([{"size": 5, "pad": 0, "after": 4}, {"size": 1}], 0, 0),
+        ([{"size": 5, "pad": 4, "after": 0}, {"size": 1}], 4, 5),
     ],
 )
-def test_rows_are_stored_after_the_last_read_of_their_place(windows, in_time):
+def test_rows_wait_for_the_last_reader_of_their_place(windows, lag, held):
     program, splits = chain(*windows)
     found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=IN_PLACE)
-    assert (found is not None) == in_time
-    if found is not None:
-        validate_region(program, splits, found)
-        assert found.replacement.operands == (0,) and found.replacement.saved(program, 64) == 24 * 64
+    validate_region(program, splits, found)
+    assert (found.replacement.lag, found.replacement.held) == (lag, held)
+    assert found.replacement.operands == (0,) and found.replacement.saved(program, 64) == 24 * 64
 
 
 def test_a_result_begins_so_many_rows_before_the_operand_that_it_needs_no_ring():
     program, splits = chain({"size": 5, "pad": 4, "after": 0}, {"size": 1})
     found = region(program, splits, 0, len(program.steps) - 1, 0, in_place=GROWING)
     validate_region(program, splits, found)
-    assert found.replacement.growth.shift == 4 * 64
+    assert (found.replacement.held, found.replacement.growth.shift) == (0, 4 * 64)
     assert found.replacement.saved(program, 64) == 20 * 64
 
 
@@ -207,11 +207,10 @@ def test_a_result_grows_over_an_operand_of_another_size():
 def test_an_operand_that_is_read_later_is_not_replaced():
     builder = RowBuilder()
     source = builder.tensor(12, 64)
-    last = builder.window(builder.window(source, size=1), size=1)
-    builder.window(builder.join(last, source), size=1)
+    builder.join(builder.window(builder.window(source, size=1), size=1), source)
     program, splits = builder.program()
     assert region(program, splits, 0, 1, 0, in_place=IN_PLACE) is None
-    assert region(program, splits, 0, 3, 0, in_place=IN_PLACE).replacement.operands == (0,)
+    assert region(program, splits, 0, 2, 0, in_place=IN_PLACE).replacement.operands == (0,)
 
 
 def test_a_ring_waits_for_the_later_of_two_readers():
