@@ -7,8 +7,7 @@ from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, IntImm, Ramp
 
-from ...tir.operators.runs import SUMS
-from .shuffle import constant, load_lanes, take
+from .shuffle import load_lanes, take
 
 #: lanes of a vector of bytes that LLVM does not know
 _FOUR = 4
@@ -83,22 +82,6 @@ def picked(_has: object, call: Call) -> Expr:
     joined = take(words, range(len(words)))
     found = take([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], places)
     return tirx.reinterpret(call.ty.dtype, found)
-
-
-def load_near(load: Expr, offset: int, lanes: int, step: int = 1) -> Expr:
-    """Load neighbours at an offset from the first element of a vector, elements `step` apart."""
-    assert isinstance(load, TensorLoad)
-    at = load.indices[-1]
-    assert isinstance(at, Ramp) and int(at.stride) == step, "a vector has another step"
-    return load_lanes(load, at.base + offset, lanes)
-
-
-def turn(_has: object, call: Call) -> Expr:
-    load, place = call.args
-    first, lanes = int(constant(place)), load.ty.dtype.lanes
-    assert lanes % SUMS == 0, "fours have gaps"
-    whole = tirx.reinterpret(f"int32x{lanes * SUMS}", load_near(load, -first, lanes * SUMS, SUMS))
-    return take([whole], range(first, lanes * SUMS, SUMS))
 
 
 def move(_has: object, call: Call) -> Expr:

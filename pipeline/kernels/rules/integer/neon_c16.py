@@ -15,7 +15,9 @@ copied to all lanes, and columns are read once for all taps. Sums and values sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product as combinations
 from math import prod
 
@@ -27,13 +29,13 @@ from ....targets import Machine
 from ....tir.expressions import replaced
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import buffer_of, int64, sequence
+from ....tir.operators.quads import neighbours
 from ....tir.operators.runs import RUN, SUMS, runs, totals
 from ..line_buffer import loop_of
-from .byte_columns import ByteColumns
 from .integer_sum import IntegerSum
-from .loops import in_tiles, load_neighbours, over_tile, vector
+from .loops import by_value, guarded, in_tiles, load_neighbours, over_tile, vector
 from .micro_kernel import MicroKernel
-from .quad_windows import Tile
+from .quad_windows import QuadWindows, Tile
 
 #: filters and places of a tile
 _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
@@ -45,13 +47,19 @@ _MOST_TAPS = 8
 _UNROLLED, _MANY_TILES = 64, 4
 #: most runs of a loop that LLVM unrolls as well itself
 _UNROLLED_BY_LLVM = 2
+#: most tiles with padding in a row, each read by code of its own
+_MOST_EDGES = 4
 
 
-class NeonC16(ByteColumns):
-    """Build the kernel. Raises NoMatch for other forms."""
+class NeonC16(QuadWindows):
+    """Build the kernel; `values` are the columns of a tile, filters are read in blocks numbered `block`. Raises NoMatch for other forms."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
+        self.read_memory()
+        if not (self.adjacent or self.axes[self.x] == 1) or self.axes[self.c] % RUN:
+            raise NoMatch("channels are not runs")
+        self.block = Var("block", "int64")
         if self.taps > _MOST_TAPS:
             raise NoMatch("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
@@ -90,10 +98,10 @@ class NeonC16(ByteColumns):
     def kernel(self) -> PrimFunc:
         """Build blocks of filters, with tiles of places in each, or the other way around."""
         outer = self.outer()
-        around = self.in_blocks if self.few else lambda stmt: stmt
+        around = self._in_blocks if self.few else lambda stmt: stmt
         tiles = in_tiles(self.axes[self.x], self.rows, lambda *at: around(self._tile(outer, *at)))
         stmt = sequence(tiles)
-        return self.in_rows(stmt if self.few else self.in_blocks(stmt), outer, [self.acc, self.values])
+        return self.in_rows(stmt if self.few else self._in_blocks(stmt), outer, [self.acc, self.values])
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
         others = [var for var in self.others if self.axes[var] > 1]
@@ -118,19 +126,62 @@ class NeonC16(ByteColumns):
             return vector(SUMS, summed)
 
         if self.alone:
-            reads = [self.read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
+            reads = [self._read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
             products = [
                 product(int64(n), tap, row, filter_, n == tap == 0, n * len(columns))
                 for filter_ in range(self.width) for n in range(count) for tap in range(self.taps) for row in range(rows)
             ]  # fmt: skip
             return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
-        zeros = over_tile(rows, self.width * SUMS, SUMS, self.zero_at)
+        zeros = over_tile(
+            rows,
+            self.width * SUMS,
+            SUMS,
+            lambda row, lane: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(row), lane]),
+        )
         every = combinations(range(self.taps), range(self.width), range(rows))
         products = [product(run, tap, row, filter_) for tap, filter_, row in every]
-        inner = loop_of(run, count, sequence([self.read(tile, columns), *products]))
+        inner = loop_of(run, count, sequence([self._read(tile, columns), *products]))
         return sequence([*zeros, self.nest(loops, inner), *self.stored(outer, start, self.block, rows)])
 
     def sum_at(self, row: int, lane: Expr) -> Expr:
         """Return the sum of a place and a filter."""
         four = [tirx.BufferLoad(self.acc, [int64(row), lane * SUMS + n]) for n in range(SUMS)]
-        return totals(*four) + self.start_of(lane)
+        return totals(*four) + load_neighbours(self.packed, [self.block], lane * 4, 4, self.repack.starts)
+
+    def _in_blocks(self, stmt: Stmt) -> Stmt:
+        """Loop over blocks of filters."""
+        block = Var("block", "int64")
+        return loop_of(block, self.axes[self.f] // self.width, replaced(stmt, {self.block: block}))
+
+    def _read(self, tile: Tile, columns: Sequence[int], own: int = 0) -> Stmt:
+        """Read the columns of a tile: by code of its own for each tile with padding."""
+
+        def filled(first: Expr, inside: Sequence[bool]) -> Stmt:
+            def pair(n: int, lane: Expr) -> BufferStore:
+                value = self._pair(tile, first + columns[n], lane, inside[n])
+                return BufferStore(self.values, value, [int64(own + n), lane])
+
+            return sequence([vector(RUN // 2, partial(pair, n)) for n in range(len(columns))])
+
+        each = {
+            start: tuple(self.low <= start * self.stride + at < self.high for at in columns) for start in tile.starts
+        }
+        edges = [start for start, inside in each.items() if not all(inside)]
+        if len(edges) > _MOST_EDGES:
+            raise NoMatch("the padding is wider than a few tiles")
+        whole = filled(tile.start * self.stride, [True] * len(columns)) if len(edges) < len(each) else None
+        cases = [(start, filled(int64(start * self.stride), each[start])) for start in edges]
+        there = by_value(tile.start, cases, whole)
+        condition = self.row_inside({**tile.axes, self.c: int64(0)}, self.by_row)
+        return guarded(condition, [there], [filled(int64(0), [False] * len(columns))])
+
+    def _pair(self, tile: Tile, column: Expr, lane: Expr, inside: bool) -> Expr:
+        """Return two bytes of a column, complemented in the second half."""
+        word: Expr = tirx.const((self.zero & 0xFF) * 0x0101, "uint16")
+        if inside:
+            axes = [{**tile.axes, self.c: tile.number * RUN + lane * 2 + n} for n in (0, 1)]
+            word = neighbours(*(self.raw_at(each, column) for each in axes)).astype("uint16")
+            if self.dtype == "uint8":
+                word = tirx.bitwise_xor(word, tirx.const(0x8080, "uint16"))
+        second = tirx.shift_right(lane, int64(2)).astype("uint16")  # 0 in the first half, else 1
+        return tirx.bitwise_xor(word, tirx.const(0, "uint16") - second)

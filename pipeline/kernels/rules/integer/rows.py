@@ -8,23 +8,18 @@ from ....targets import Machine
 from ....targets.dot_products import DOT_PRODUCTS, DotProduct
 from ....tir.operators.pairs import fours, pairs
 from ....tir.operators.quads import dots
-from ....tir.operators.runs import SUMS
 from .channel_taps import ChannelTaps
 from .channel_windows import ChannelWindows
 from .micro_kernel import MicroKernel
 from .nchw_pmaddwd import NchwPmaddwd
 from .neon_c2s4 import NeonC2s4
 from .neon_c16 import NeonC16
-from .neon_int16_accumulate import NeonInt16Accumulate
 from .runs.channel_lines import ChannelLines
 from .runs.nhwc_pmaddwd import NhwcPmaddwd
 from .runs.nhwc_pmaddwd_blocked import NhwcPmaddwdBlocked
 from .runs.nhwc_vnni import NhwcVnni
 from .runs.vector_runs import VectorRuns
 from .runs.word_runs import WordRuns
-
-#: least registers for neon_int16_accumulate
-_REGISTERS = 32
 
 
 def _pmaddwd(machine: Machine) -> bool:
@@ -75,16 +70,11 @@ nhwc_pmaddwd = MicroKernel(
     "nhwc_pmaddwd", _pmaddwd, NhwcPmaddwd, multiply=_add_pairs, group=2, values="int16", others=2
 )
 nchw_pmaddwd = MicroKernel("nchw_pmaddwd", _pmaddwd, NchwPmaddwd, multiply=_add_pairs, group=2, values="int16")
-neon_int16_accumulate = MicroKernel(
-    "neon_int16_accumulate",
-    lambda machine: _smull(machine) and machine.registers * machine.lanes // SUMS >= _REGISTERS,
-    NeonInt16Accumulate,
-)
 neon_c16 = MicroKernel("neon_c16", _smull, NeonC16)
 neon_c2s4 = MicroKernel("neon_c2s4", lambda machine: machine.smull_sadalp and not machine.compact, NeonC2s4)
 
 #: all rows, the best first
 ROWS = (
     channel_windows, channel_lines, channel_taps,
-    vector_runs, word_runs, *DOT_RULES, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_int16_accumulate, neon_c16, neon_c2s4,
+    vector_runs, word_runs, *DOT_RULES, nhwc_pmaddwd_blocked, nhwc_pmaddwd, nchw_pmaddwd, neon_c16, neon_c2s4,
 )  # fmt: skip
