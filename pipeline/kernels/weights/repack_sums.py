@@ -24,10 +24,9 @@ class RepackSums(Repack):
     """Repack parameter `parameter` of shape `extents` by filters along `dimension`, `width` a block, in `order`.
 
     Digits of an order are axes: `f` counts the filters of a block, `k` the values of a run along the dimensions `run`,
-    `r` all others; `k%8/2` is k % 8 // 2. The last one is the fastest. Runs end with zeros up
-    to whole groups of `group`. Of values x, sums are of x - `zero`: their starts follow a block, unless that is None. If
-    the second half of each `halves` values is complemented (see tir/operators/quads.py), starts undo that. A block is
-    one row, or rows of `row` elements of each filter.
+    `r` all others; `k%8/2` is k % 8 // 2. The last one is the fastest. Runs end with zeros up to whole groups of `group`. Of
+    values x, sums are of x - `zero`: their starts follow a block, unless that is None. If the second half of each
+    `halves` values is complemented (see tir/operators/quads.py), starts undo that.
     """
 
     order: str = ""
@@ -36,7 +35,6 @@ class RepackSums(Repack):
     group: int = 1
     zero: int | None = None
     halves: int = 0
-    row: int = 0
 
     def index_map(self, *indices):
         """Return the new indices of an element."""
@@ -46,15 +44,12 @@ class RepackSums(Repack):
         for axis, step, count in self._digits():
             digit = at[axis] // step
             place = place * count + (digit if step * count == self._counts[axis] else digit % count)
-        row = self.row * self.width
-        return [block, place // row, place % row] if row else [block, place]
+        return [block, place]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
         assert shape == self.extents
-        blocks, row = shape[self.dimension] // self.width, self.row * self.width
-        size = self.starts + (0 if self.zero is None else 4 * self.width)
-        return (blocks, size // row, row) if row else (blocks, size)
+        return shape[self.dimension] // self.width, self.starts + (0 if self.zero is None else 4 * self.width)
 
     def linear(self, indices, places: tuple[int, ...]):
         """Return the number of an element among those that differ along `places`."""

@@ -63,8 +63,7 @@ class NeonC16(QuadWindows):
         if self.taps > _MOST_TAPS:
             raise NoMatch("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
-        plain = self.sums_repack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
-        self.repack = self.pack(plain)
+        self.pack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
         summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
         #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
         self.alone = (
@@ -146,7 +145,7 @@ class NeonC16(QuadWindows):
     def sum_at(self, row: int, lane: Expr) -> Expr:
         """Return the sum of a place and a filter."""
         four = [tirx.BufferLoad(self.acc, [int64(row), lane * SUMS + n]) for n in range(SUMS)]
-        return totals(*four) + load_neighbours(self.packed, [self.block], lane * 4, 4, self.repack.starts)
+        return totals(*four) + self.start_of(self.block, lane)
 
     def _in_blocks(self, stmt: Stmt) -> Stmt:
         """Loop over blocks of filters."""

@@ -128,15 +128,10 @@ class QuadWindows(SumBuilder):
             raise NoMatch("neighbours may be rows of a ring buffer")
         self.low, self.high = self.columns(read=False)
         #: conditions not to be padding that depend on the channel, and the others
-        self.by_channel = self._conditions_of_channels()
+        self.by_channel = self.conditions_along(self.c)
         self.by_row = [each for each in self.row_conditions() if not any(each.same_as(one) for one in self.by_channel)]
         if self.by_channel and (self.adjacent or self.halves > 1):
             raise NoMatch("padding along channels costs more than is gained, unless products are dot products")
-
-    def _conditions_of_channels(self) -> list[Expr]:
-        axes = [] if self.padding is None else zip(self.padding.iter_vars, self.indices)
-        channels = [axis.var for axis, index in axes if uses(index, self.c) and int(axis.dom.extent) > 1]
-        return [each for each in self.row_conditions() if any(uses(each, var) for var in channels)]
 
     def loaded(self, tile: Tile, tap: Var, taps: int, channels: int, values: Var) -> list[Stmt]:
         """Read the values of a tile for a tap, and `channels` of four channels."""
