@@ -16,7 +16,7 @@ class DotProduct:
 
     `values` is the dtype of x, int8 or uint8. `intrinsics` holds LLVM's name by lanes of int32, with features of which it needs one: its
     operands are sums, weights and values, or sums, values and weights if values are unsigned. `cpus` are LLVM's names of processors that have it without
-    a feature. `rule` says that NhwcVnni schedules it; others have loops of their own. `zig` says that zig knows the features.
+    a feature. `rule` says that NhwcRuns schedules it; others have loops of their own. `zig` says that zig knows the features.
     """
 
     name: str

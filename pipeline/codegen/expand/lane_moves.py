@@ -7,8 +7,7 @@ from tvm import sym, tirx
 from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Broadcast, IntImm, Ramp
 
-from ...tir.operators.runs import SUMS
-from .shuffle import constant, load_lanes, take
+from .shuffle import load_lanes, take
 
 #: lanes of a vector of bytes that LLVM does not know
 _FOUR = 4
@@ -63,15 +62,6 @@ def neighbours(_has: object, call: Call) -> Expr:
     return tirx.reinterpret(call.ty.dtype, load_lanes(first, start, size))
 
 
-def byte(_has: object, call: Call) -> Expr:
-    word, place = call.args
-    lanes = call.ty.dtype.lanes
-    if lanes == 4 and isinstance(word, Broadcast) and isinstance(place, Ramp) and int(place.base) == 0:
-        return tirx.reinterpret(call.ty.dtype, word.value)
-    shift = place.astype("int32" if lanes == 1 else f"int32x{lanes}") * 8
-    return tirx.shift_right(word, shift).astype(call.ty.dtype)
-
-
 def picked(_has: object, call: Call) -> Expr:
     _, count, *rest = (each.value if isinstance(each, Broadcast) else each for each in call.args)
     words, places = rest[: int(count)], [int(each) for each in rest[int(count) :]]
@@ -83,22 +73,6 @@ def picked(_has: object, call: Call) -> Expr:
     joined = take(words, range(len(words)))
     found = take([tirx.reinterpret(f"int8x{4 * len(words)}", joined)], places)
     return tirx.reinterpret(call.ty.dtype, found)
-
-
-def load_near(load: Expr, offset: int, lanes: int, step: int = 1) -> Expr:
-    """Load neighbours at an offset from the first element of a vector, elements `step` apart."""
-    assert isinstance(load, TensorLoad)
-    at = load.indices[-1]
-    assert isinstance(at, Ramp) and int(at.stride) == step, "a vector has another step"
-    return load_lanes(load, at.base + offset, lanes)
-
-
-def turn(_has: object, call: Call) -> Expr:
-    load, place = call.args
-    first, lanes = int(constant(place)), load.ty.dtype.lanes
-    assert lanes % SUMS == 0, "fours have gaps"
-    whole = tirx.reinterpret(f"int32x{lanes * SUMS}", load_near(load, -first, lanes * SUMS, SUMS))
-    return take([whole], range(first, lanes * SUMS, SUMS))
 
 
 def move(_has: object, call: Call) -> Expr:

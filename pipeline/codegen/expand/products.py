@@ -6,10 +6,10 @@
     HALVES(s, w, x, n) = s + w0 · x[n] + w2 · x[n + 1] + w1 · x[n + 2] + w3 · x[n + 3]      int16 in memory
     COUPLES(s, x, y) = s + x0 · y0 + x1 · y1      two int16, the halves of an int32, each
 
-    smull  v.8h, w01, x01       QUADS, RUNS and GROUP: products of eight bytes, int16
+    smull  v.8h, w01, x01       QUADS and RUNS: products of eight bytes, int16
     smlsl  v.8h, w23, x23       less those of eight others
     sadalp total.4s, v.8h       neighbours added up in int32
-    addp                        TOTALS and ACROSS: four sums of four runs each become one number each, by three
+    addp                        TOTALS: four sums of four runs each become one number each, by three
 
 16 products in three instructions (XNNPACK, the kernels c2s4 and c16 "mlal"; here with any int8, see tir/operators/quads.py).
 Written as vectors that LLVM knows: on other targets the same numbers come out. An instruction for FOURS or
@@ -18,28 +18,27 @@ DOTS is a row of targets/dot_products.py.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial, reduce
+from functools import cache, partial
 from typing import NamedTuple
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, Expr
+from tvm.ir import Call, Expr, TensorLoad
 from tvm.target.codegen import target_has_features
-from tvm.tirx import Broadcast, IntImm, PrimFunc
+from tvm.tirx import Broadcast, IntImm, PrimFunc, Ramp
 
 from ...targets.dot_products import DOT_PRODUCTS
 from ...tir.lowering.kernel_target import architecture_of, target_of
 from ...tir.operators.moved import MOVED
 from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
-from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
-from ...tir.operators.runs import ACROSS, GROUP, RUN, RUNS, SUMS, TOTALS, TURNED
+from ...tir.operators.quads import COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
+from ...tir.operators.runs import RUN, RUNS, SUMS, TOTALS
 from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 from ..bare.helium import has_vectors
-from .lane_moves import byte, couple, load_near, move, neighbours, picked, turn
+from .lane_moves import couple, move, neighbours, picked
 from .neon import add_neighbours, intrinsics_of, neighbour_sums, product
-from .shuffle import concat, constant, expand_operators, split, take
+from .shuffle import concat, expand_operators, load_lanes, split, take
 
 #: vpmaddwd by its lanes, and the features that have it
 _PMADDWD = {8: ("llvm.x86.avx2.pmadd.wd", ("avx2",)), 16: ("llvm.x86.avx512.pmaddw.d.512", ("avx512bw",))}
@@ -175,28 +174,14 @@ def _runs(has: Instructions, call: Call) -> Expr:
     return add_neighbours(sums, added - taken, has.neon)
 
 
-def _group(has: Instructions, call: Call) -> Expr:
-    sums, weights, values, *rest = call.args
-    numbers = [int(constant(each)) for each in rest]
-    products = [
-        product(_half(_run(weights, half // 2), half % 2), _half(_run(values, run), half % 2), has.neon)
-        for half, run in zip(numbers[::2], numbers[1::2])
-    ]
-    total = reduce(operator.add, products)
-    first = isinstance(sums, Broadcast) and isinstance(sums.value, IntImm)
-    return neighbour_sums(total, has.neon) if first and has.neon != "arm" else add_neighbours(sums, total, has.neon)
-
-
-def _across(has: Instructions, call: Call) -> Expr:
-    return _sum_each(call.args, has.neon)
-
-
 def _totals(has: Instructions, call: Call) -> Expr:
     first, lanes = call.args[0], call.ty.dtype.lanes
-    assert lanes % SUMS == 0, "totals are vectors of fours"
+    assert isinstance(first, TensorLoad)
+    at = first.indices[-1]
+    assert isinstance(at, Ramp) and int(at.stride) == SUMS, "totals are vectors of fours"
 
     def sums(number_: int) -> Expr:
-        return tirx.reinterpret("int32x4", load_near(first, number_ * SUMS, SUMS, SUMS))
+        return tirx.reinterpret("int32x4", load_lanes(first, at.base + number_ * SUMS, SUMS))
 
     parts = [_sum_each([sums(filter_ + n) for n in range(SUMS)], has.neon) for filter_ in range(0, lanes, SUMS)]
     return concat(parts, lanes)
@@ -227,12 +212,6 @@ def _add_neighbours(one: Expr, other: Expr, neon: str | None) -> Expr:
 def _half(run: Expr, half: int) -> Expr:
     first = half * RUN // 2
     return take([tirx.reinterpret(f"int8x{RUN}", run)], range(first, first + RUN // 2))
-
-
-def _run(load: Expr, number_: int) -> Expr:
-    """Load a run by its number, relative to the run of a load."""
-    lanes = RUN * 8 // load.ty.dtype.bits
-    return load_near(load, number_ * lanes, lanes)
 
 
 def _bytes_of(each: Expr, first: int) -> Expr:
@@ -272,6 +251,6 @@ def _vector(dtype: str, lanes: int) -> str:
 #: by operator
 WRITERS: dict[str, Writer] = {
     PAIRS: _pairs, FOURS: _fours, HALVES: _halves, COUPLES: _couples, DOTS: _dots, QUADS: _quads,
-    RUNS: _runs, GROUP: _group, ACROSS: _across, TOTALS: _totals, TURNED: turn,
-    COUPLE: couple, NEIGHBOURS: neighbours, BYTE: byte, PICKED: picked, MOVED: move,
+    RUNS: _runs, TOTALS: _totals,
+    COUPLE: couple, NEIGHBOURS: neighbours, PICKED: picked, MOVED: move,
 }  # fmt: skip

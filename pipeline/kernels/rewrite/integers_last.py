@@ -19,7 +19,7 @@ from ...tir.switches import switchable
 from ..lower.lower import Lowered
 from ..rules.flatten_axes import flatten_axes
 from ..rules.integer.micro_kernel import MicroKernel
-from ..rules.integer.rows import nchw_pmaddwd, neon_int16_accumulate
+from ..rules.integer.rows import nchw_pmaddwd
 from ..rules.rule import Rule
 from ..rules.sliding_window import sliding_windows
 from ..schedule.candidates import RULES
@@ -28,7 +28,7 @@ from .channels_last import CHANNELS, channels_last, movable_results, own_weights
 _DTYPES = ("int8", "uint8")
 #: rules for products of integers with channels last
 _PRODUCTS: tuple[Rule, ...] = tuple(
-    rule for rule in RULES if isinstance(rule, MicroKernel) and rule not in (neon_int16_accumulate, nchw_pmaddwd)
+    rule for rule in RULES if isinstance(rule, MicroKernel) and rule is not nchw_pmaddwd
 )
 
 

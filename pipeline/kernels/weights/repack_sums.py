@@ -16,7 +16,7 @@ import numpy as np
 from .repack import Repack
 
 #: a digit of an order: an axis, its modulus, and the step of its values
-_DIGIT = re.compile(r"([fruk])(?:%(\d+))?(?:/(\d+))?")
+_DIGIT = re.compile(r"([frk])(?:%(\d+))?(?:/(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,9 @@ class RepackSums(Repack):
     """Repack parameter `parameter` of shape `extents` by filters along `dimension`, `width` a block, in `order`.
 
     Digits of an order are axes: `f` counts the filters of a block, `k` the values of a run along the dimensions `run`,
-    `u` those along `unrolled`, `r` all others; `k%8/2` is k % 8 // 2. The last one is the fastest. Runs end with zeros up
-    to whole groups of `group`. Of values x, sums are of x - `zero`: their starts follow a block, unless that is None. If
-    the second half of each `halves` values is complemented (see tir/operators/quads.py), starts undo that. A block is
-    one row, or rows of `row` elements of each filter.
+    `r` all others; `k%8/2` is k % 8 // 2. The last one is the fastest. Runs end with zeros up to whole groups of `group`. Of
+    values x, sums are of x - `zero`: their starts follow a block, unless that is None. If the second half of each
+    `halves` values is complemented (see tir/operators/quads.py), starts undo that.
     """
 
     order: str = ""
@@ -36,8 +35,6 @@ class RepackSums(Repack):
     group: int = 1
     zero: int | None = None
     halves: int = 0
-    row: int = 0
-    unrolled: tuple[int, ...] = ()
 
     def index_map(self, *indices):
         """Return the new indices of an element."""
@@ -47,15 +44,12 @@ class RepackSums(Repack):
         for axis, step, count in self._digits():
             digit = at[axis] // step
             place = place * count + (digit if step * count == self._counts[axis] else digit % count)
-        row = self.row * self.width
-        return [block, place // row, place % row] if row else [block, place]
+        return [block, place]
 
     def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the repacked shape of the parameter."""
         assert shape == self.extents
-        blocks, row = shape[self.dimension] // self.width, self.row * self.width
-        size = self.starts + (0 if self.zero is None else 4 * self.width)
-        return (blocks, size // row, row) if row else (blocks, size)
+        return shape[self.dimension] // self.width, self.starts + (0 if self.zero is None else 4 * self.width)
 
     def linear(self, indices, places: tuple[int, ...]):
         """Return the number of an element among those that differ along `places`."""
@@ -67,7 +61,7 @@ class RepackSums(Repack):
     @property
     def rest(self) -> tuple[int, ...]:
         """List the dimensions of `r`."""
-        taken = {self.dimension, *self.run, *self.unrolled}
+        taken = {self.dimension, *self.run}
         return tuple(place for place in range(len(self.extents)) if place not in taken)
 
     @property
@@ -83,30 +77,30 @@ class RepackSums(Repack):
     def apply(self, array: np.ndarray) -> np.ndarray:
         """Repack weights: int8, or of any dtype without starts."""
         moved = array.transpose([place for places in self._axes.values() for place in places])
-        moved = moved.reshape(array.shape[self.dimension], self._counts["r"], self._counts["u"], -1)
-        moved = np.pad(moved, ((0, 0), (0, 0), (0, 0), (0, self._counts["k"] - moved.shape[3])))
+        moved = moved.reshape(array.shape[self.dimension], self._counts["r"], -1)
+        moved = np.pad(moved, ((0, 0), (0, 0), (0, self._counts["k"] - moved.shape[2])))
         digits = [("f", self.width, len(moved) // self.width), *self._digits()]
         nested = sorted(range(len(digits)), key=lambda n: (list(self._axes).index(digits[n][0]), -digits[n][1]))
         split = moved.reshape([digits[n][2] for n in nested])
         packed = split.transpose(np.argsort(nested)).reshape(len(moved) // self.width, -1)
         if self.zero is not None:
             wide = moved.astype(np.int64)
-            starts = -wide.sum((1, 2, 3)) * self.zero
+            starts = -wide.sum((1, 2)) * self.zero
             if self.halves:
-                starts -= wide[..., np.arange(wide.shape[3]) % self.halves >= self.halves // 2].sum((1, 2, 3))
+                starts -= wide[..., np.arange(wide.shape[2]) % self.halves >= self.halves // 2].sum((1, 2))
             ends = starts.astype("<i4").reshape(-1, self.width).view(np.int8)
             packed = np.concatenate([packed, ends], axis=1)
-        return np.ascontiguousarray(packed).reshape(RepackSums.shape(self, array.shape))
+        return np.ascontiguousarray(packed).reshape(self.shape(array.shape))
 
     @property
     def _axes(self) -> dict[str, tuple[int, ...]]:
-        return {"f": (self.dimension,), "r": self.rest, "u": self.unrolled, "k": self.run}
+        return {"f": (self.dimension,), "r": self.rest, "k": self.run}
 
     @property
     def _counts(self) -> dict[str, int]:
         """Count the values of each axis in a block."""
-        rest, unrolled = (prod(self.extents[place] for place in places) for places in (self.rest, self.unrolled))
-        return {"f": self.width, "r": rest, "u": unrolled, "k": self.steps * self.group}
+        rest = prod(self.extents[place] for place in self.rest)
+        return {"f": self.width, "r": rest, "k": self.steps * self.group}
 
     def _digits(self) -> list[tuple[str, int, int]]:
         """List the axis, the step and the count of each digit."""

@@ -19,7 +19,6 @@ from passfit.kernels.schedule.shared_log import SharedLog
 from passfit.kernels.schedule.summaries import ScheduleSummaries
 from passfit.kernels.weights import repack as repack_module
 from passfit.kernels.weights.repack import Repack
-from passfit.kernels.weights.repack_groups import RepackGroups
 from passfit.kernels.weights.repack_sums import RepackSums
 from passfit.support.result_store import ResultStore
 from passfit.targets import Machine, get_target
@@ -158,7 +157,6 @@ def test_kernels_without_sums_have_one_schedule_on_all_machines(passes):
     [
         Repack(0, 1, 4, inner=8),
         RepackSums(1, 0, 8, order="r k/4 f k%4", run=(1, 2), extents=(8, 3, 4), group=4, zero=3),
-        RepackGroups(1, 0, 8, order="r k/32 f u k%32/16 k%16", run=(3,), extents=(8, 3, 3, 64), group=32, unrolled=(2,)),
     ],
 )  # fmt: skip
 def test_a_summary_of_rows_keeps_layouts_of_every_kind(repack, monkeypatch):

@@ -23,11 +23,11 @@ class MicroKernel:
 
     `multiply(sum, weights, values)` returns an int32: the sum with `group` products, written in a vectorised loop over filters.
     Weights and values are `group` neighbours each, in one integer (two int16 or four bytes in an int32), or a vector of bytes with
-    `vectors`. `values` is the dtype that lines hold them in: int16 less the zero point, bytes with it; empty: as in memory. `others`
-    are the registers besides those of a row of weights, `fill_lanes` the lanes of a vector that fills lines.
+    `vectors`. `values` is the dtype that lines hold them in: int16 less the zero point, or int32 of two, bytes with it; empty: as in memory. `others`
+    are the registers besides those of a row of weights, `fill_lanes` the lanes of a vector that fills lines, 0: as many as divide the channels.
 
-    Builders that take `multiply`: NhwcPmaddwd, NhwcPmaddwdBlocked and NchwPmaddwd two int16; NhwcVnni four bytes; VectorRuns 16 bytes, whose
-    layout of weights differs. The others call the operators of tir/operators themselves. Weights are repacked as `r k/group f k%group`.
+    Builders that take `multiply`: NhwcRuns, NhwcPmaddwdBlocked and NchwPmaddwd two int16; NhwcRuns four bytes too; VectorRuns 16 bytes.
+    The others call the operators of tir/operators themselves. Weights are repacked as `r k/group f k%group`.
     """
 
     name: str

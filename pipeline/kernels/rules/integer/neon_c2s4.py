@@ -51,8 +51,7 @@ class NeonC2s4(QuadWindows):
         half = self.chunk // 2
         order = "r k/4 f k%4" if sdot else f"r k/{self.chunk} k%{half}/2 f/8 k%{self.chunk}/{half} f%8 k%2"
         halves = 0 if sdot else self.chunk
-        plain = self.sums_repack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
-        self.repack = self.pack(plain)
+        self.pack(self.width, order, [self.inner], self.chunk, zero=self.zero, halves=halves)
         # unsigned: TVM joins buffers of one dtype, and another stage's, at indices of loops, would keep these in memory
         self.acc = buffer_of("acc", [self.rows, self.width], "uint32")
         places = [self.rows, self.steps] if self.dense else [len(vectors_of(self.rows)), PLACES]
@@ -66,10 +65,8 @@ class NeonC2s4(QuadWindows):
         def cost(width: int, rows: int) -> float:
             around = (8 if rows >= PLACES else 16) if windows else 0  # branches, loops, words of fewer bytes
             read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
-            alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
-            stored = (rows + 2 * alone) * width
             multiplied = rows * width / 4 if sdot else rows * width * 3 / 4 + 2 * rows
-            return terms * (multiplied + width / 8 + read + 3) + 2 * stored
+            return terms * (multiplied + width / 8 + read + 3) + 2 * rows * width
 
         rows = _DENSE_ROWS if self.dense else _ROWS
         return self.cheapest_tile(_WIDTHS, rows, cost, lambda width, high: high * width // 4 <= registers)
@@ -78,8 +75,8 @@ class NeonC2s4(QuadWindows):
         """Build blocks of filters, with tiles of places in each."""
         outer, block = self.outer(), Var("block", "int64")
         tiles = in_tiles(self.axes[self.x], self.rows, partial(self._tile, outer, block))
-        blocks = {block: self.axes[self.f] // self.width}
-        return self.in_rows(self.nest({block: block}, sequence(tiles), own=blocks), outer, [self.acc, self.values])
+        stmt = loop_of(block, self.axes[self.f] // self.width, sequence(tiles))
+        return self.in_rows(stmt, outer, [self.acc, self.values])
 
     def _tile(self, outer: dict[Var, Expr], block: Expr, start: Expr, starts: range, rows: int) -> Stmt:
         # with quads of all lanes, LLVM loads 16 bytes and extracts their halves
@@ -87,8 +84,7 @@ class NeonC2s4(QuadWindows):
         loops, size = self.loops_over(self.others), 4 // self.halves
 
         def zero(row: int, lane: Expr) -> BufferStore:
-            held = load_neighbours(self.packed, [block], lane * 4, 4, self.repack.starts)
-            return BufferStore(self.acc, held.astype("uint32"), [int64(row), lane])
+            return BufferStore(self.acc, self.start_of(block, lane).astype("uint32"), [int64(row), lane])
 
         def product(number: Expr, tap: Expr, step: int, row: int, first: int, lane: Expr) -> BufferStore:
             values = {**outer, **loops, **self.at_tap(tap)}

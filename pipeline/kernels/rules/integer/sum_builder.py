@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from tvm import tirx
@@ -16,15 +16,14 @@ from ....targets import Machine
 from ....tir.expressions import conjuncts, replaced, uses, with_loads
 from ....tir.index_grid import NoMatch, holds_along
 from ....tir.loop_nests import buffer_of, int64, kernel_of
-from ...weights.repack import Repack
 from ...weights.repack_sums import RepackSums
 from ..line_buffer import loop_of
 from .integer_sum import IntegerSum, less
+from .loops import load_neighbours
 from .micro_kernel import MicroKernel
 
 #: values of axes
 Axes = Mapping[Var, Expr]
-_Repack = TypeVar("_Repack", bound=Repack)
 _SERIAL = 0
 
 
@@ -40,7 +39,8 @@ class SumBuilder(IntegerSum):
     channels: int = 1
     #: the weight as it is repacked, and how
     packed: Var
-    repacks: tuple[Repack, ...] = ()
+    repack: RepackSums
+    repacks: tuple[RepackSums, ...] = ()
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         vars(self).update(vars(form))
@@ -64,11 +64,10 @@ class SumBuilder(IntegerSum):
         """Return a loop variable for each axis."""
         return {var: Var(var.name, "int64") for var in axes}
 
-    def nest(self, loops: Axes, body: Stmt, kind: int = _SERIAL, own: Mapping[Var, int] | None = None) -> Stmt:
-        """Loop over axes around a statement; `own` are other extents of some."""
-        extents = {**self.axes, **(own or {})}
+    def nest(self, loops: Axes, body: Stmt, kind: int = _SERIAL) -> Stmt:
+        """Loop over axes around a statement."""
         for var, loop in reversed(list(loops.items())):
-            body = body if isinstance(loop, IntImm) else For(loop, int64(0), int64(extents[var]), kind, body)
+            body = body if isinstance(loop, IntImm) else For(loop, int64(0), int64(self.axes[var]), kind, body)
         return body
 
     def at_tap(self, tap: Expr | int) -> dict[Var, Expr]:
@@ -102,12 +101,19 @@ class SumBuilder(IntegerSum):
             params[self.number] = self.packed
         return kernel_of(params, [self.nest(outer, body)], own, self.original.attrs)
 
-    def pack(self, repack: _Repack) -> _Repack:
-        """Read the weight in the layout `repack`; return that."""
-        shape = repack.shape(tuple(map(int, self.weight.source.ty.shape)))
-        self.packed = buffer_of(self.weight.source.name, shape, str(self.weight.source.ty.dtype))
-        self.repacks = (repack,)
-        return repack
+    def pack(self, width: int, order: str, run: Sequence[int], group: int, **others: Any) -> None:
+        """Read the weight in blocks of `width` filters: see RepackSums."""
+        source = self.weight.source
+        extents = tuple(map(int, source.ty.shape))
+        self.repack = RepackSums(
+            self.number, self.filters, width, order=order, run=tuple(run), extents=extents, group=group, **others
+        )
+        self.packed = buffer_of(source.name, self.repack.shape(extents), str(source.ty.dtype))
+        self.repacks = (self.repack,)
+
+    def start_of(self, block: Expr, filter_: Expr) -> Expr:
+        """Return the start of the sums of a filter of a block."""
+        return load_neighbours(self.packed, [block], filter_ * 4, 4, self.repack.starts)
 
     def weight_places(self, axes: Iterable[Var]) -> list[int]:
         """List the dimensions of the weight that axes are an index of, one each. Raises NoMatch for others."""
@@ -115,13 +121,6 @@ class SumBuilder(IntegerSum):
         if any(len(places) != 1 for places in found):
             raise NoMatch("the weight is not indexed by axes")
         return [place for (place,) in found]
-
-    def sums_repack(self, width: int, order: str, run: Sequence[int], group: int, **others: Any) -> RepackSums:
-        """Return the layout of the weight for blocks of `width` filters: see RepackSums."""
-        extents = tuple(map(int, self.weight.source.ty.shape))
-        return RepackSums(
-            self.number, self.filters, width, order=order, run=tuple(run), extents=extents, group=group, **others
-        )
 
     def row_cost(self, cost: Callable[[int], float], high: int) -> float:
         """Add up the costs of a row's tiles, of `high` places each and of the rest."""
@@ -182,6 +181,12 @@ class SumBuilder(IntegerSum):
             return []
         axis = self.padding.iter_vars[self.along].var
         return [each for each in conjuncts(self.border) if not uses(each, axis)]
+
+    def conditions_along(self, var: Var) -> list[Expr]:
+        """List these conditions that depend on an axis."""
+        axes = [] if self.padding is None else zip(self.padding.iter_vars, self.indices)
+        along = [axis.var for axis, index in axes if uses(index, var) and int(axis.dom.extent) > 1]
+        return [each for each in self.row_conditions() if any(uses(each, axis) for axis in along)]
 
     def columns(self, *, read: bool = True) -> tuple[int, int]:
         """Return the first and the end of the columns that are not padding; of all in memory unless only those `read` count.

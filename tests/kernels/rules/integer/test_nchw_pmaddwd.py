@@ -1,7 +1,4 @@
-"""Integer products by pairs: for machines that have them, of even channels, within a small workspace.
-
-That they compute the right numbers is tested in tests/nodes/test_integer_nodes.py.
-"""
+"""Integer products by pairs over planes are exact: for machines that have them, of even channels, within a small workspace."""
 
 from dataclasses import replace
 
@@ -21,6 +18,8 @@ from passfit.targets import get_target
 from passfit.tir.workspace import workspace_bytes
 
 from ....profiles import examples
+from .channels import assert_exact
+from .channels import conv as with_epilogue
 
 pytestmark = pytest.mark.tvm
 MACHINE = get_target("x86-64").machine
@@ -56,6 +55,19 @@ def test_lines_and_sums_are_the_whole_workspace(channels, filters, size, taps, s
     found = scheduled(conv(channels, filters, (size, size), taps, stride, pad))
     assert len(found) == 1 and [each.parameter for each in found[0].repacks] == [1]
     assert workspace_bytes(found[0].kernel) <= found[0].workspace <= RULE_WORKSPACE
+
+
+@pytest.mark.parametrize(
+    ("channels", "taps", "strides", "dilations", "pads"),
+    [
+        (2, (1, 1), (1, 1), (1, 1), (0, 0, 0, 0)), (6, (3, 3), (1, 1), (1, 1), (1, 1, 1, 1)), (16, (3, 2), (2, 2), (1, 1), (0, 1, 1, 0)),
+        (4, (3, 3), (1, 2), (2, 2), (2, 1, 0, 2)),
+    ],
+    ids=["a pair", "windows", "strides", "gaps"],
+)  # fmt: skip
+def test_planes_are_exact(channels, taps, strides, dilations, pads):
+    kernel = with_epilogue(channels, 16, (7, 19), taps, strides=strides, dilations=dilations, pads=pads, last=())
+    assert_exact(kernel, scheduled(kernel))
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,13 @@ from ..channel_windows import ChannelWindows
 from ..integer_sum import IntegerSum
 from ..loops import overlapped, vector
 from ..micro_kernel import MicroKernel
-from .byte_lines import ByteLines
+from .lines import Lines
 
 #: channels of a vector of sums, and of the lines at most
 _FOUR, _CHANNELS = 4, 16
 
 
-class ChannelLines(ByteLines, ChannelWindows):
+class ChannelLines(Lines, ChannelWindows):
     """Build the kernel. Raises NoMatch for other forms."""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
@@ -76,7 +76,7 @@ class ChannelLines(ByteLines, ChannelWindows):
             return loop_of(place, self.size, vector(self.lanes, summed))
 
         def block(start: Expr, first: Expr) -> Stmt:
-            filled = self.fill_lines(list(self.rows[0]), {**outer, self.f: first}, start, self.size)
+            filled = self.fill(list(self.rows[0]), {**outer, self.f: first}, start, self.size)
             four = overlapped("four", self.channels, _FOUR, lambda moved: stored(start, first, moved))
             return sequence([filled, four])
 

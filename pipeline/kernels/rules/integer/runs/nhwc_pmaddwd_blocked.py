@@ -28,7 +28,7 @@ from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
 from ..loops import in_vectors, load_neighbours
 from ..micro_kernel import MicroKernel
-from .nhwc_pmaddwd import ALONE, NhwcPmaddwd
+from .nhwc_runs import ALONE, NhwcRuns
 
 _SERIAL = 0
 #: bytes of the lines of a tile, and of lines that a rule for whole runs may keep
@@ -37,8 +37,11 @@ _LINES, _WHOLE = 1536, 3072
 _LEAST = 16
 
 
-class NhwcPmaddwdBlocked(NhwcPmaddwd):
+class NhwcPmaddwdBlocked(NhwcRuns):
     """Build the kernel. Raises NoMatch for other forms, and for runs that are short enough."""
+
+    #: lines are filled by tiles
+    in_place = True
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
@@ -59,11 +62,8 @@ class NhwcPmaddwdBlocked(NhwcPmaddwd):
             raise NoMatch("no parts of a fitting length")
         return [rows, 2 * self.part]
 
-    def _bytes(self, _places: int) -> int:
-        return 0
-
-    def _filled(self, _outer: dict[Var, Expr], _start: Expr, _span: int, _inside: tuple[int, int]) -> list[Stmt]:
-        return []
+    def buffers(self) -> list[Var]:
+        return [self.lines, self.acc]
 
     def in_parts(self, build: Callable[[Expr], Stmt], outer: dict[Var, Expr], start: Expr, rows: int) -> Stmt:
         part, row = Var("part", "int64"), Var("row", "int64")

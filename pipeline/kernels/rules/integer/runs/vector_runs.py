@@ -15,7 +15,6 @@ A vector of data is read once for the filters of a block. Data of uint8 is offse
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 
 from tvm import tirx
 from tvm.ir import Expr, TensorLoad, Var
@@ -30,7 +29,7 @@ from ..integer_sum import IntegerSum
 from ..loops import overlapped
 from ..micro_kernel import MicroKernel
 from ..sum_builder import Axes
-from .nhwc_pmaddwd import ALONE
+from .nhwc_runs import ALONE
 from .word_runs import LONGEST, WordRuns
 
 _SERIAL, _UNROLLED = 0, 3
@@ -50,8 +49,7 @@ class VectorRuns(WordRuns):
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
-        self.groups = self.repack.steps * prod(self.axes[var] for var in self.others)
-        self.kind = _UNROLLED if self.repack.steps <= self.unrolled and self.groups <= _GROUPS else _SERIAL
+        self.kind = _UNROLLED if self.steps <= self.unrolled and self.groups <= _GROUPS else _SERIAL
         #: the sums as a vector: in one from the start, LLVM would take them out and put them back at each step
         self.sums = buffer_of("sums", [1, self.width], "int32")
 
@@ -87,8 +85,3 @@ class VectorRuns(WordRuns):
             return super().value_at(values, column, at)
         first = super().value_at(values, column, int64(0))  # TVM sees a vector where the last index alone grows
         return tirx.BufferLoad(first.source, [*first.indices[:-1], first.indices[-1] + at])
-
-    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
-        place, row = lane * self.grouped, self.row_of(axes, group)
-        line = row * (self.grouped // _FOUR) + tirx.floordiv(place, _FOUR * self.width)
-        return self.neighbours(self.packed, [block, line], tirx.floormod(place, _FOUR * self.width))

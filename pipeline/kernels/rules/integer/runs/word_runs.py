@@ -16,7 +16,6 @@ each sum takes off. The last band and the last tile overlap the ones before, so 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from math import prod
 
 from tvm import tirx
@@ -28,11 +27,9 @@ from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import sequence
 from .....tir.operators.pairs import fours, halves
 from .....tir.operators.quads import dots
-from ....weights.repack_sums import RepackSums
 from ...line_buffer import loop_of
 from ..loops import overlapped
-from .nhwc_pmaddwd import ALONE
-from .nhwc_vnni import NhwcVnni
+from .nhwc_runs import ALONE, NhwcRuns
 
 #: sums of a tile at most: of 14 registers, two hold the spread word, two the other one, two addresses, and some counters
 _SUMS = 6
@@ -42,7 +39,7 @@ _LINES, LONGEST = 1024, 3072
 _SPREAD, _PLACE, _FILTER, _STEP, _TILE = 3, 3, 5, 1.5, 16
 
 
-class WordRuns(NhwcVnni):
+class WordRuns(NhwcRuns):
     """Build the kernel; `widened` if lines hold int16, else data keeps its dtype. Raises NoMatch for other forms."""
 
     least = 3
@@ -54,13 +51,14 @@ class WordRuns(NhwcVnni):
     def line_dtype(self) -> str:
         return "int16" if self.widened else super().line_dtype
 
-    def _repacked(self, in_run: list[Var]) -> RepackSums:
-        plain = super()._repacked(in_run)
-        return replace(plain, order="r k/4 f k%2 k%4/2") if self.widened else plain
+    @property
+    def groups(self) -> int:
+        """Count the groups of a filter."""
+        return self.steps * prod(self.axes[var] for var in self.others)
 
     def _tile_shape(self) -> tuple[int, int]:
         """Choose places of a filter, or filters of a place, with the fewest instructions."""
-        places, steps = self.axes[self.x], self.repack.shape(self.repack.extents)[1] - 1
+        places, steps = self.axes[self.x], self.groups
         found: list[tuple[float, bool, int, int]] = []
         tallest = min(places, _SUMS)  # their words are widened to int16
         for high in range(2, tallest + 1):
@@ -73,6 +71,7 @@ class WordRuns(NhwcVnni):
             raise NoMatch("a tile's lines are too long")
         _, self.widened, high, width = min(found)
         self.in_place = self.in_place and not self.widened
+        self.order = "r k/4 f k%2 k%4/2" if self.widened else ""
         return high, width
 
     def values_of(self, columns: int) -> int:
@@ -93,7 +92,7 @@ class WordRuns(NhwcVnni):
         outer = self.outer()
 
         def band(start: Expr, count: int) -> Stmt:
-            filled = [] if self.in_place else [self.fill_lines(self.rows, outer, start, count)]
+            filled = [] if self.in_place else [self.fill(self.rows, outer, start, count)]
             tiles = self._tiles(count, lambda at, block: self._tile(outer, start, at, block, self.high))
             return sequence([*filled, tiles])
 

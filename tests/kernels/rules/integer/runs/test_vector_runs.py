@@ -76,8 +76,8 @@ def test_weights_of_short_runs_take_no_whole_vectors(taps, channels, values):
     kernel = conv(channels, 4, (6, 6), (taps, taps))
     (found,) = scheduled(kernel)
     (repack,) = found.repacks
-    blocks, rows, row = repack.shape(repack.extents)
-    assert blocks * rows * row == 4 * (values + 4)  # and the start of each sum
+    blocks, size = repack.shape(repack.extents)
+    assert blocks * size == 4 * (values + 4)  # and the start of each sum
 
 
 def test_cores_with_mve_have_them_first():

@@ -1,20 +1,20 @@
-"""Schedule integer products of weights by pairs along runs: values that lie side by side in memory, widened once.
+"""Schedule integer products of weights along runs: values that lie side by side in memory, by x86's vpmaddwd and vpdpbusd.
 
     for … rows of the result, bands of places along them:
-        lines[i, column · C + c] = x less its zero point, int16, or the padding
+        lines[i, column · C + c] = x less its zero point, int16, or the padding; or bytes    (none if bytes can be read in place)
         for blocks of filters, tiles of places:
-            acc[places, filters] = 0
-            for i, pairs r of a run (taps along the line, and the channels of each):
-                acc[p, 0:8] += pairs(weight[i, r, 0:8], lines[i, p · stride · C + 2 r], lines[… + 1])
+            acc[places, filters] = 0; of bytes − zero point · Σ weight[filters]
+            for i, groups r of two or four of a run (taps along the line, and the channels of each):
+                acc[p, 0:8] += pairs(weight[i, r, 0:8], lines[i, p · stride · C + 2 r : + 2]); or fours
             result[tile] = epilogue(acc)
 
-A run of taps and channels may be odd: its last weight is 0 then. Sums of integers are exact in any order.
+A run of taps and channels that is not whole groups ends with weights of 0. Bytes of another sign than the instruction's are offset
+by 128, and so is their zero point. Sums of integers are exact in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from math import prod
 
@@ -27,20 +27,19 @@ from .....targets import Machine
 from .....tir.expressions import dtype_bytes, replaced, uses
 from .....tir.index_grid import NoMatch
 from .....tir.loop_nests import buffer_of, int64, sequence
-from ....weights.repack_sums import RepackSums
+from .....tir.operators.quads import vector_of
 from ...line_buffer import loop_of
 from ..integer_sum import IntegerSum
-from ..loops import guarded, in_tiles, in_vectors, load_neighbours, over_tile
+from ..loops import in_tiles, load_neighbours, over_tile
 from ..micro_kernel import MicroKernel
-from ..sum_builder import Axes, SumBuilder
+from ..sum_builder import Axes
+from .lines import Lines
 
 _SERIAL = 0
 #: candidate vectors of a block of filters, and most sums of a tile: more hide no latency, and take more code
 _VECTORS, _SUMS = (4, 3, 2, 1), 16
 #: lanes of results that are narrowed to bytes together
 _NARROWED = 16
-#: weights in an integer at most
-_WORD = 4
 #: bytes of the line buffer: preferred, at most
 _LINES, _MOST_LINES = 1536, 3072
 #: bytes of the line of a single place at most: it is widened for one row of sums, and tensors of such models are small
@@ -49,40 +48,34 @@ ALONE = 192
 _MOST_TILES = 64
 
 
-class NhwcPmaddwd(SumBuilder):
+class NhwcRuns(Lines):
     """Build the kernel; `c` is the axis of channels, if they are side by side. Raises NoMatch for other forms.
 
     `run` values are neighbours in memory, of `channels` and taps; `grouped` of them are multiplied at once.
     """
 
     anywhere = True
-    #: most groups of an unrolled step, and the kind of loops around the steps
-    unrolled, kind = 2, _SERIAL
-    #: whether data is read from memory
-    in_place = False
-    #: dtype of bytes, that of lines unless the row has one
-    dtype = ""
-    #: extents of loops over halves of axes
-    halved: Mapping[Var, int] = {}
+    #: least bytes of a run, most groups of an unrolled step, and the kind of loops around the steps
+    least, unrolled, kind = 4, 2, _SERIAL
+    #: whether data is read from memory, not from lines of a band; the order of weights unless it is that of groups
+    in_place, order = False, ""
 
     def __init__(self, form: IntegerSum, machine: Machine, row: MicroKernel):
         super().__init__(form, machine, row)
         self.grouped = row.group
         self.c = self._channels()
         self.channels = 1 if self.c is None else self.axes[self.c]
-        in_run = [self.tap] if self.tap is not None and self.step == 1 else []
-        in_run += [self.c] if self.c is not None else []
+        in_run = self._in_run()
         self.run = prod(self.axes[var] for var in in_run)
         self._check_run()
         self.others = [var for var in self.summed if self.axes[var] > 1 and var not in in_run]
-        #: summed axes of the lines, besides the run and a tap with gaps
-        self.rows = [var for var in self.others if not var.same_as(self.tap)]
+        #: summed axes of the lines, besides channels side by side and the tap
+        self.rows = [var for var in self.summed if var not in (*self.units, self.tap, self.c)]
         self.lanes = next((lanes for lanes in (machine.lanes, 8) if self.axes[self.f] % lanes == 0), 0)
         if not self.lanes:
             raise NoMatch("the filters are not whole vectors")
-        self.repack = self._repacked(in_run)
         self.high, self.width = self._tile_shape()
-        self.repack = self.pack(replace(self._repacked(in_run), width=self.width))
+        self._pack(in_run)
         self.tiles = self._tiles_of_a_band()
         self.lines = buffer_of("lines", self._extents(self.tiles * self.high), self.line_dtype)
         self.acc = buffer_of("acc", [self.high, self.width], "int32")
@@ -91,9 +84,19 @@ class NhwcPmaddwd(SumBuilder):
     def line_dtype(self) -> str:
         return self.row.values or self.dtype
 
+    def _in_run(self) -> list[Var]:
+        """List the summed axes of a run, the fastest last."""
+        return [var for var in (self.tap if self.step == 1 else None, self.c) if var is not None]
+
     def _check_run(self) -> None:
-        """Raise NoMatch for a run of one value, or an odd run that another rule takes in pairs."""
-        if self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
+        """Read bytes, maybe in place. Raises NoMatch for few bytes, a run of one value, or an odd one that another rule takes in pairs."""
+        if not self.row.values.startswith("int16"):
+            if self.run < self.least:
+                raise NoMatch("no run of fours")
+            self.read_bytes()
+            contiguous = self.run == self.channels or not self.chosen
+            self.in_place = self.padding is None and self.run % self.grouped == 0 and contiguous and not self.flipped
+        elif self.run == 1 or (self.run % 2 and any(self.axes[var] % 2 == 0 for var in self.pairable())):
             raise NoMatch("no run of pairs")
 
     def _channels(self) -> Var | None:
@@ -115,14 +118,20 @@ class NhwcPmaddwd(SumBuilder):
             raise NoMatch("pixels are not neighbours")
         return found
 
-    def _repacked(self, in_run: list[Var]) -> RepackSums:
-        """Return the layout of the weight."""
-        self.weight_places(var for var in self.summed if self.axes[var] > 1)
+    def _pack(self, in_run: list[Var]) -> None:
+        """Choose the layout of the weight."""
+        self.weight_places(var for var in self.summed if var not in self.units)
         if any(uses(index, var) and not index.same_as(var) for index in self.weight.indices for var in self.axes):
             raise NoMatch("the weight is not indexed by axes")
-        run = self.weight_places(var for var in in_run if self.axes[var] > 1)
-        order = f"r k/{self.grouped} f k%{self.grouped}"
-        return self.sums_repack(self.lanes, order, run, self.grouped, row=min(self.grouped, _WORD))
+        run = self.weight_places(var for var in in_run if var not in self.units)
+        order = self.order or f"r k/{self.grouped} f k%{self.grouped}"
+        zero = self.zero if self.zero is None or isinstance(self.zero, int) else 1
+        self.pack(self.width, order, run, self.grouped, zero=zero)
+
+    @property
+    def steps(self) -> int:
+        """Count the groups of a run."""
+        return -(-self.run // self.grouped)
 
     def _tile_shape(self) -> tuple[int, int]:
         """Choose places and filters of a tile with the fewest instructions."""
@@ -176,32 +185,8 @@ class NhwcPmaddwd(SumBuilder):
         block = Var("block", "int64")
         tiles = in_tiles(count, self.high, lambda at, _, rows: self._tile(outer, start, at, block, rows))
         computed = loop_of(block, self.axes[self.f] // self.width, sequence(tiles))
-        return sequence([*self._filled(outer, start, self.span(count), inside), computed])
-
-    def _filled(self, outer: dict[Var, Expr], start: Expr, span: int, inside: tuple[int, int]) -> list[Stmt]:
-        """Fill the lines of a band."""
-        if self.in_place:
-            return []
-        rows = self.loops_over(self.rows)
-        first, end = (each * self.channels for each in inside)
-        whole, lanes = self.values_of(span), self.row.fill_lanes
-
-        def stored(at: Expr, empty: bool = False) -> BufferStore:
-            value = self.padding_value() if empty else self.lined({**outer, **rows}, start * self.stride, at)
-            return BufferStore(self.lines, value, [*rows.values(), at])
-
-        nothings, filled = partial(stored, empty=True), in_vectors(first, end, lanes, stored)
-        edges = [stmt for low, high in ((0, first), (end, whole)) for stmt in in_vectors(low, high, lanes, nothings)]
-        body = guarded(self.row_inside({**outer, **rows}), filled, in_vectors(first, end, lanes, nothings))
-        return [self.nest(rows, sequence([*edges, body]))]
-
-    def padding_value(self) -> Expr:
-        """Return the padding as lines hold it."""
-        return tirx.const(0, "int16")
-
-    def lined(self, values: Axes, column: Expr, at: Expr) -> Expr:
-        """Return the value `at` so many from a column, as lines hold it."""
-        return self.element(*self.on_line(values, column, at))
+        filled = [] if self.in_place else [self.fill(self.rows, outer, start, count, inside)]
+        return sequence([*filled, computed])
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, offset: Expr, block: Expr, rows: int) -> Stmt:
         loops = self.loops_over(self.others)
@@ -214,7 +199,7 @@ class NhwcPmaddwd(SumBuilder):
             first = ((offset + row) * self.stride + gap) * self.channels
             values = self.group({**outer, **loops}, start, row, first, group)
             sum_ = tirx.BufferLoad(self.acc, [int64(row), lane])
-            total = self.added(sum_, self.weights_at(block, axes, group, lane), values)
+            total = self.added(sum_, self._weights_at(block, axes, group, lane), values)
             return BufferStore(self.acc, total, [int64(row), lane])
 
         moved, sums = self._moved_sums()
@@ -227,9 +212,7 @@ class NhwcPmaddwd(SumBuilder):
         body = self.in_parts(
             lambda group: sequence(each(self.lanes, partial(product, group))), outer, start + offset, rows
         )
-        return sequence(
-            [*zeros, self.nest(loops, body, self.kind, self.halved), *moved, *each(self._together(), stored)]
-        )
+        return sequence([*zeros, self.nest(loops, body, self.kind), *moved, *each(self._together(), stored)])
 
     def _moved_sums(self) -> tuple[list[Stmt], Var]:
         """Return the statements that move the sums of a tile, if any, and the buffer of results."""
@@ -241,7 +224,7 @@ class NhwcPmaddwd(SumBuilder):
 
     def in_parts(self, build: Callable[[Expr], Stmt], _outer: dict[Var, Expr], _start: Expr, _rows: int) -> Stmt:
         """Build the sum along a run, from the number of a group of values."""
-        return self.in_steps(build, self.repack.steps)
+        return self.in_steps(build, self.steps)
 
     def in_steps(self, build: Callable[[Expr], Stmt], steps: int) -> Stmt:
         """Loop over `steps` groups of values, unrolled by a factor that divides them."""
@@ -250,24 +233,32 @@ class NhwcPmaddwd(SumBuilder):
         body = sequence([build(step * unrolled + number) for number in range(unrolled)])
         return loop_of(step, steps // unrolled, body)
 
-    def start(self, _block: Expr, _lane: Expr) -> Expr:
+    def start(self, block: Expr, lane: Expr) -> Expr:
         """Return the first term of the sum of a filter."""
-        return tirx.const(0, "int32")
+        if self.zero is None:
+            return tirx.const(0, "int32")
+        held = self.start_of(block, lane)
+        return held if isinstance(self.zero, int) else held * self.zero
 
-    def group(self, values: dict[Var, Expr], _start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
+    def group(self, values: dict[Var, Expr], start: Expr, _row: int, at: Expr, group: Expr) -> Expr:
         """Load a group of values side by side. `at` is the first value of their window in the lines."""
-        return load_neighbours(self.lines, [values[var] for var in self.rows], at, 2, group * 2)
+        source, row = self.lines, [*(values[var] for var in self.rows), at]
+        if self.in_place:  # of the first place's indices, only the last one grows
+            first = self.value_at(values, start * self.stride + tirx.floordiv(at, self.channels), int64(0))
+            source, row = first.source, list(first.indices)
+        return self._neighbours(source, row[:-1], row[-1] + group * self.grouped)
 
-    def row_of(self, axes: Axes, group: Expr) -> Expr:
-        """Return the row of a block that holds the weights of a group."""
+    def _neighbours(self, buffer: Var, row: list[Expr], first: Expr) -> Expr:
+        """Load a group of values or weights."""
+        if not self.row.vectors:
+            return load_neighbours(buffer, row, first, self.grouped)
+        return vector_of(*(tirx.BufferLoad(buffer, [*row, first + n]) for n in range(self.grouped)))
+
+    def _weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
+        """Load the weights of a group."""
         weights = [replaced(index, axes) for index in self.weight.indices]
-        return (int64(0) + self.repack.linear(weights, self.repack.rest)) * self.repack.steps + group
-
-    def weights_at(self, block: Expr, axes: Axes, group: Expr, lane: Expr) -> Expr:
-        """Load the weights of a group, as one integer. Raises ValueError for a row whose groups are larger."""
-        if self.grouped > _WORD:
-            raise ValueError(f"{self.row.name}: {self.grouped} weights are no integer; give the row another builder.")
-        return load_neighbours(self.packed, [block, self.row_of(axes, group)], lane * self.grouped, self.grouped)
+        row = (int64(0) + self.repack.linear(weights, self.repack.rest)) * self.steps + group
+        return self._neighbours(self.packed, [block], (row * self.width + lane) * self.grouped)
 
     def added(self, sum_: Expr, weights: Expr, values: Expr) -> Expr:
         """Return the sum with the products of a group."""
