@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import tvm_ffi
 from tvm import tirx
@@ -26,7 +27,7 @@ from tvm.tirx import BufferStore, PrimFunc
 from tvm.tirx.analysis import undefined_vars
 
 from ....targets import Machine
-from ....tir.expressions import replaced
+from ....tir.expressions import loads, replaced
 from ....tir.in_place.analysis import analyse_sharing
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import (
@@ -111,7 +112,10 @@ def overlapped(
 
     `scheduled` takes the wide kernel and its lanes. None if it fits no axis, or if a result may share an operand's memory.
     """
-    for wide in widened(kernel, machine):
+    sharing = analyse_sharing(kernel)
+    if sharing.in_place or sharing.copies:
+        return None
+    for wide in widened(kernel, machine, alone=True):
         made = scheduled(wide.kernel, wide.lanes)
         narrow = None if made is None else wide.narrowed(made, ())
         if narrow is not None:
@@ -119,11 +123,11 @@ def overlapped(
     return None
 
 
-def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
+def widened(kernel: PrimFunc, machine: Machine, alone: bool = False) -> Iterator[Wide]:
     """Yield `kernel`, which is unscheduled and flat, with one axis of its result in whole vectors.
 
-    Yields nothing for machines of single lanes, or of joined registers, whose shorter vectors cost less; nor if the result
-    may share an operand's memory.
+    Yields nothing for machines of single lanes, or of joined registers, whose shorter vectors cost less. The result of a
+    kernel known to be `alone` shares no memory with operands.
     """
     if machine.lanes == 1 or machine.lmul > 1:
         return
@@ -138,7 +142,7 @@ def widened(kernel: PrimFunc, machine: Machine) -> Iterator[Wide]:
     for dimension, extent in enumerate(map(int, result.ty.shape)):
         lanes = _lanes(extent, machine)
         found = walked_dimensions(blocks, result, dimension) if lanes and extent % lanes else None
-        if found is None or not _is_index(blocks, found[1]) or _shares(kernel):
+        if found is None or not _is_index(blocks, found[1]) or not (alone or not _may_share(kernel, blocks, result)):
             continue
         yield _wide(kernel, blocks, *found, extent, lanes)
 
@@ -165,10 +169,19 @@ def _is_index(blocks: Sequence[SBlock], axes: set[Var]) -> bool:
     return kinds == {0} and axes.isdisjoint(var for each in used for var in undefined_vars(each))
 
 
-def _shares(kernel: PrimFunc) -> bool:
-    """Return whether the result may lie in the place of an operand: it is written twice."""
-    sharing = analyse_sharing(kernel)
-    return bool(sharing.in_place or sharing.copies)
+def _may_share(kernel: PrimFunc, blocks: Sequence[SBlock], result: Var) -> bool:
+    """Return whether the result depends on an operand of its size other than through a reduction."""
+    steps = [block.body for block in blocks if block.init is None]
+    reached, read = [result], []
+    while reached:
+        buffer = reached.pop()
+        found = [load.source for store in steps if store.buffer.same_as(buffer) for load in loads(store.value)]
+        read += found
+        reached += [source for source in found if not source.same_as(buffer)]
+    size = prod(map(int, result.ty.shape))
+    return any(
+        source.same_as(param) and prod(map(int, source.ty.shape)) == size for source in read for param in kernel.params
+    )
 
 
 def _wide(
