@@ -9,7 +9,7 @@ from typing import Any
 import tvm
 from tvm.ir import IRModule, Var
 from tvm.s_tir import SBlock
-from tvm.s_tir.schedule import SBlockRV, Schedule, ScheduleError
+from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule, ScheduleError
 from tvm.tirx import PrimFunc
 
 from .expressions import has_condition, loads, uses
@@ -95,6 +95,25 @@ def inline_producers(
             continue
         if not is_reduction(schedule, block):  # TVM takes as long to refuse one as to inline another block
             attempt(schedule.compute_inline, block)
+
+
+def only_block(schedule: Schedule) -> tuple[SBlockRV | None, list[LoopRV]]:
+    """Inline all producers; return the block that is left and its loops, one for each axis. No block for another form."""
+    inline_producers(schedule)
+    blocks = root_blocks(schedule)
+    loops = schedule.get_loops(blocks[0]) if len(blocks) == 1 else []
+    whole = len(blocks) == 1 and len(loops) == len(schedule.get(blocks[0]).iter_vars)
+    return (blocks[0], loops) if whole else (None, [])
+
+
+def schedule_only_block(kernel: PrimFunc, steps: Callable[[Schedule, SBlockRV, list[LoopRV]], bool]) -> PrimFunc | None:
+    """Apply `steps` to the one block left once all producers are inlined; None for another form, or if they refuse."""
+    schedule = new_schedule(kernel)
+    try:
+        block, loops = only_block(schedule)
+        return scheduled_kernel(schedule, kernel) if block is not None and steps(schedule, block, loops) else None
+    except REFUSALS:
+        return None
 
 
 def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:

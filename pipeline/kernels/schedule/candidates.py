@@ -18,6 +18,7 @@ from ...tir.inlining import REFUSALS
 from ...tir.memoise import memoise_by_structure
 from ...tir.switches import is_on
 from ...tir.workspace import held_bytes, workspace_bytes
+from ..rules.axes.block_transposes import block_transposes
 from ..rules.axes.vector_columns import vector_columns
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.forms.narrow_sums import narrow_sums
@@ -161,6 +162,9 @@ def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixe
 
 def _fastest_first(kernel: PrimFunc, repackable: frozenset[int], machine: Machine) -> Iterator[Schedule]:
     """Yield the schedules of a flat kernel: the fast rule's, fused loops, then as TVM made it."""
+    blocked = None if _reduces(kernel) else block_transposes(kernel, machine)
+    if blocked is not None:
+        yield Schedule(blocked, workspace_bytes(blocked))
     yield from _fast(kernel, repackable, machine)
     if held_bytes(kernel):
         fused = fuse_loops(kernel)
