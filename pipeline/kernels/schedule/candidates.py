@@ -23,7 +23,6 @@ from ..rules.axes.vector_columns import vector_columns
 from ..rules.flatten_axes import flatten_axes, with_shapes_of
 from ..rules.forms.narrow_sums import narrow_sums
 from ..rules.forms.scales_last import scales_last
-from ..rules.forms.unroll_windows import unroll_windows
 from ..rules.fuse_loops import fuse_loops
 from ..rules.integer.micro_kernel import MicroKernel
 from ..rules.integer.rows import ROWS
@@ -150,7 +149,7 @@ def threaded(schedule: Schedule, machine: Machine) -> Iterator[Schedule]:
 def _serial(kernel: PrimFunc, repackable: frozenset[int], machine: Machine, fixed_shapes: bool) -> Iterator[Schedule]:
     """Yield the single-thread schedules of `kernel`."""
     if _reduces(kernel):
-        kernel = unroll_windows(scales_last(narrow_sums(kernel)))
+        kernel = scales_last(narrow_sums(kernel))
     ranges = split_by_range(kernel)
     if ranges is not None:
         flat = ranges if fixed_shapes else flatten_axes(ranges)
