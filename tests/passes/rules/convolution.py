@@ -32,11 +32,10 @@ def _norm(x: relax.Expr, **options: object) -> relax.Expr:
 
 
 def _written_out(x: relax.Expr) -> relax.Expr:
-    """A batch norm as TVM decomposes it: parameters with axes added, ε added to the variance in the graph."""
-    gamma, beta, mean, variance = (
-        _op.expand_dims(_const(*values), [0, 2, 3]) for values in ([1, 2], [0, 1], [3, 4], [1, 4])
+    """A batch norm as exporters decompose it: parameters with axes added, ε added to the variance before."""
+    gamma, beta, mean, spread = (
+        _op.expand_dims(_const(*values), [0, 2, 3]) for values in ([1, 2], [0, 1], [3, 4], [1.5, 2.5])
     )
-    spread = _op.sqrt(_op.add(variance, relax.const(1e-5)))
     return _op.add(_op.multiply(_op.divide(_op.subtract(x, mean), spread), gamma), beta)
 
 

@@ -8,7 +8,6 @@ from itertools import accumulate
 import numpy as np
 from tvm import relax
 
-from ..convolution.constants import constant_value
 from ..convolution.geometry import Geometry
 from ..convolution.linear import Linear
 from ..convolution.per_channel import BINARY, along, constant_term
@@ -32,7 +31,7 @@ def combine_parallel(graph: Dataflow, *operators: str) -> dict[relax.Var, relax.
     for (_, _, _, dtype), branches in groups.items():
         if len(branches) > 1:
             first = branches[0][1]
-            weights = [constant_value(linear.weight, graph) for _, linear in branches]
+            weights = [graph.constant(linear.weight) for _, linear in branches]
             combined = first.with_weight(relax.const(np.concatenate(weights, first.outer), dtype))
             found |= divide(combined, [var for var, _ in branches], first.given, graph)
     return found

@@ -44,7 +44,7 @@ class DropPaddingTaps(Rule):
     summary = "drop the taps of a kernel that only ever meet padding, with their weights"
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        from .constants import constant_value, is_constant
+        from .constants import is_constant
         from .geometry import CONVOLUTIONS, TRANSPOSED, Geometry
 
         found: dict[Var, Expr] = {}
@@ -54,7 +54,7 @@ class DropPaddingTaps(Rule):
                 continue
             kept = _taps_to_keep(geometry, *map(graph.static_shape, (*call.args[:2], call)))
             if kept and graph.is_owned(call.args[1]):
-                weight = constant_value(call.args[1], graph)
+                weight = graph.constant(call.args[1])
                 if weight is not None:
                     found[var] = _shrunk(call, weight, geometry, kept)
         return found

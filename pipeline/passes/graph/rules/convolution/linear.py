@@ -9,7 +9,7 @@ from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, operator_of, shape_of, static_shape
 from .channels import Channels
-from .constants import constant_of, constant_value, is_constant
+from .constants import constant_of, is_constant
 from .geometry import Geometry
 
 #: factors of a float16 weight at most, or one over it: more would lose its small elements
@@ -69,7 +69,7 @@ class Linear:
         sizes = np.abs(scale.values[scale.values != 0])
         if dtype == "float16" and sizes.size and max(sizes.max(), 1 / sizes.min()) > _HALF_RANGE:
             return None
-        weight = constant_value(self.weight, graph)
+        weight = graph.constant(self.weight)
         if weight is None:
             return None
         factor = scale.values.reshape(()) if scale.axis is None else self._factor(scale.values, weight.ndim, backward)
@@ -105,7 +105,7 @@ class Linear:
         """
         if shift.axis not in (None, self.taken):
             return None
-        weight = constant_value(self.weight, graph)
+        weight = graph.constant(self.weight)
         if weight is None or (self.geometry is None and weight.ndim != 2):
             return None
         if self.geometry is not None and (self.geometry.transposed or not self.geometry.unpadded()):

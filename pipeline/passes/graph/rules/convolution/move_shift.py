@@ -9,7 +9,7 @@ from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, shape_of
 from .channels import Channels
-from .constants import constant_of, constant_value
+from .constants import constant_of
 from .linear import Linear
 
 
@@ -50,7 +50,7 @@ def _bias_behind(var: relax.Var, graph: Dataflow) -> tuple[relax.Var, relax.Var,
     if call is None:
         return None
     for term in call.args:
-        value = constant_value(term, graph)
+        value = graph.constant(term)
         if value is not None and shape_of(call) == shape_of(var):
             return users[0], var, value.astype("float64")
     return None

@@ -80,10 +80,9 @@ def _partial(call: Call, geometry: Geometry, concat: Expr, passed: list[Call], g
     import numpy as np
     from tvm import relax
 
-    from .constants import constant_value
     from .per_channel import restrict_channels
 
-    axis, weight = geometry.channel_axis, constant_value(call.args[1], graph)
+    axis, weight = geometry.channel_axis, graph.constant(call.args[1])
     fields = graph.fields(graph.value(concat).args[0])
     bounds = [0]
     for field in fields:

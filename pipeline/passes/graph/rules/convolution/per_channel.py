@@ -8,7 +8,6 @@ from tvm import relax
 from ..dataflow import Dataflow, shape_of
 from ..operators import AVERAGE_POOLS, MAX_POOLS, UNARY
 from .channels import STEPS
-from .constants import constant_value
 
 #: operators that treat each plane by itself
 PLANEWISE = MAX_POOLS | AVERAGE_POOLS | {"relax.image.resize2d"}
@@ -18,7 +17,7 @@ BINARY = (*(name for name in STEPS if name != "relax.negative"), "relax.maximum"
 def constant_term(call: relax.Call, graph: Dataflow) -> tuple[int, np.ndarray] | None:
     """Return the place and value of the constant operand that keeps the other one's shape."""
     for place in (1, 0):
-        value = constant_value(call.args[place], graph)
+        value = graph.constant(call.args[place])
         if value is not None and shape_of(call.args[1 - place]) == shape_of(call):
             return place, value
     return None
