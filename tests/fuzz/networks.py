@@ -26,7 +26,7 @@ _INTEGER = ("qdq", "mixed", "calibrated")
 _GRAPH = (
     "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr", "partial-convolutions",
     "combine-parallel-conv2d", "fold-explicit-padding", "push-slices-up", "fuse-transpose-matmul",
-    "decompose-ops-for-inference", "expand-matmul-of-sum", "combine-parallel-products", "split-heads",
+    "decompose-ops-for-inference", "fuse-transpose-matmul", "split-heads",
 )  # fmt: skip
 _DRAWS = 8
 

@@ -166,6 +166,14 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             ),
         ),
     },
+    "combine-parallel-conv2d": {
+        "three of different widths": Example(
+            _PLANE,
+            lambda x: _op.concat(
+                [_nn.conv2d(x, filled(given, 2, 3, 3), padding=1, strides=2) for given in (1, 2, 3)], 1
+            ),
+        ),
+    },
 }
 TWINS: dict[str, dict[str, Example]] = {
     "fold-explicit-padding": {
@@ -255,6 +263,20 @@ TWINS: dict[str, dict[str, Example]] = {
             lambda x, y: _op.add(c := _emit(_op.concat([x, y], 1)), _nn.conv2d(c, filled(4, 4, 1, 1))),
         ),
     },
+    "combine-parallel-conv2d": {
+        "other strides": Example(
+            _PLANE,
+            lambda x: _op.add(_nn.conv2d(x, filled(2, 2, 1, 1), 2), _nn.conv2d(x, filled(2, 2, 3, 3), 2, padding=1)),
+        ),
+        "other inputs": Example(
+            (*_PLANE, *_PLANE),
+            lambda x, y: _op.add(_nn.conv2d(x, filled(2, 2, 1, 1)), _nn.conv2d(y, filled(2, 2, 1, 1))),
+        ),
+        "depthwise": Example(
+            _PLANE,
+            lambda x: _op.add(_nn.conv2d(x, filled(2, 1, 1, 1), groups=2), _nn.conv2d(x, filled(2, 1, 1, 1), groups=2)),
+        ),
+    },
 }
 #: models are those of benchmarks/models.toml and benchmarks/zoo
 REASONS: dict[str, str] = {
@@ -263,4 +285,5 @@ REASONS: dict[str, str] = {
     "fold-scale-axis": "behind fold-batch-norm: 53 products in resnet50, 64 in ocr-det-320",
     "drop-padding-taps": "recurrent nets over frames of one step and classifiers of small planes: seven models, vad and ocr-cls among them",
     "partial-convolutions": "concatenations before convolutions: squeezenet1.1, unet, nasnet, yolov4-tiny and four detectors and readers of text",
+    "combine-parallel-conv2d": "heads of detectors (face-scrfd, mtcnn-pnet), the shortcut of resnet50, sine and cosine of wake-melspectrogram",
 }

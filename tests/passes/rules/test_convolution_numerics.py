@@ -21,7 +21,7 @@ pytestmark = pytest.mark.tvm
 TOLERANCE = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 RULES = (
     "fold-explicit-padding", "fold-batch-norm", "fold-scale-axis", "drop-padding-taps", "partial-convolutions",
-    "combine-parallel-conv2d", "combine-parallel-products",
+    "combine-parallel-conv2d",
 )  # fmt: skip
 few = st.integers(1, 3)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from .arithmetic.minimise_broadcasts import MinimiseBroadcasts
 from .arithmetic.remove_identities import RemoveIdentities
 from .arithmetic.simplify_expressions import SimplifyExpressions
-from .combine.combine_parallel_conv2d import CombineParallelConv2D
-from .combine.combine_parallel_products import CombineParallelProducts
+from .convolution.combine_parallel_conv2d import CombineParallelConv2D
 from .convolution.drop_padding_taps import DropPaddingTaps
 from .convolution.fold_batch_norm import FoldBatchNorm
 from .convolution.fold_explicit_padding import FoldExplicitPadding
@@ -32,7 +31,6 @@ RULES: tuple[type[Rule], ...] = (
     ShareConstants,
     PartialConvolutions,
     CombineParallelConv2D,
-    CombineParallelProducts,
 )
 
 CLEAN: tuple[type[Rule], ...] = tuple(rule for rule in RULES if rule.clean)
