@@ -140,8 +140,14 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "across a concatenation": Example(
             _ROW, lambda x: _op.strided_slice(_op.concat([x, _op.exp(x), _op.abs(x)], 1), [1], [1], [5])
         ),
-        "a broadcast, and a mean": Example(
-            ((2, 1, 3),), lambda x: _op.strided_slice(_op.mean(_op.broadcast_to(x, (2, 4, 3)), [2]), [0], [0], [1])
+        "through a reshape that joins axes": Example(
+            ((2, 3, 4),), lambda x: _op.strided_slice(_op.reshape(_op.exp(x), (6, 4)), [0], [3], [6])
+        ),
+        "every second row through a reshape": Example(
+            ((1, 4, 3),), lambda x: _op.strided_slice(_op.reshape(_op.exp(x), (4, 3)), [0], [0], [4], [2])
+        ),
+        "of one position": Example(
+            ((2, 4),), lambda x: _op.strided_slice(_op.take(_op.exp(x), relax.const(1, "int64"), 0), [0], [1], [3])
         ),
     },
     "share-constants": {
