@@ -24,9 +24,9 @@ from .reference import expected
 _INTEGER = ("qdq", "mixed", "calibrated")
 #: graph passes a sequence may begin with
 _GRAPH = (
-    "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr", "partial-convolutions",
+    "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr",
     "combine-parallel-conv2d", "fold-explicit-padding", "push-slices-up", "fuse-transpose-matmul",
-    "decompose-ops-for-inference", "expand-matmul-of-sum", "combine-parallel-products", "split-heads",
+    "decompose-ops-for-inference", "fuse-transpose-matmul", "split-heads",
 )  # fmt: skip
 _DRAWS = 8
 

@@ -121,15 +121,11 @@ def _vector_sum() -> list[Tensor]:
 EXAMPLES = {
     "adjust-matmul-order": Example(((8, 2), (2, 8), (8, 1)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c)),
     "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(relax.Tuple([x, x])[1])),
-    "combine-parallel-matmul": Example(
-        ((2, 3), (3, 2), (3, 2)), lambda x, v, w: _op.add(_op.matmul(x, v), _op.matmul(x, w))
-    ),
     "dead-code-elimination": Example(_ROW, lambda x: (_emit(_op.abs(x)), _op.exp(x))[1]),
     "decompose-ops-for-inference": Example(_PLANE, _batch_norm),
     "distribute-loops": Example(((4, 2),), recurrence),
     "distribute-loops{trips=2}": Example(((4, 2),), recurrence),
     "eliminate-common-subexpr": Example(_ROW, lambda x: _op.add(_op.exp(x), _op.exp(x))),
-    "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.add(w, filled(3, 2)))),
     "fast-math": Example(_ROW, lambda x: _op.exp(_op.tanh(x))),
     "fold-batchnorm-to-conv2d": Example(_PLANE, _batch_norm),
     "fold-constant": Example(_ROW, _folded, _KERNELS),
@@ -143,22 +139,9 @@ EXAMPLES = {
     "fuse-operators{depth=2}": Example(_ROW, lambda x: _op.exp(_op.abs(_op.negative(x))), _KERNELS),
     "fuse-transpose-matmul": Example(((2, 3), (4, 3)), lambda x, w: _op.matmul(x, _op.permute_dims(w))),
     "legalize": Example(_ROW, lambda x: _op.nn.relu(_op.cumsum(x, 1))),
-    "optimize-layout-transform": Example(
-        ((4,),),
-        lambda x: _op.layout_transform(
-            _emit(_op.layout_transform(x, lambda i: (i // 2, i % 2))), lambda i, j: (2 * i + j,)
-        ),
-    ),
     "remove-redundant-reshape": Example(_ROW, lambda x: _op.reshape(_op.reshape(x, (6,)), (3, 2))),
-    "reorder-permute-dims-after-concat": Example(
-        ((2, 3), (2, 3)), lambda x, y: _op.concat([_op.permute_dims(x), _op.permute_dims(y)], 1)
-    ),
     "simplify": Example(_ROW, lambda x: _op.nn.relu(_op.multiply(_op.add(x, relax.const(0.0)), relax.const(1.0)))),
     "split-heads": Example(((1, 3, 4),), _attention),
     "to-mixed-precision": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
     "to-mixed-precision{sum=float16}": Example(((2, 3), (3, 2)), lambda x, w: _op.nn.relu(_op.matmul(x, w))),
-    "reorder-take-after-matmul": Example(
-        _ROW,
-        lambda x: _op.matmul(x, _op.take(filled(3, 5), relax.const(np.array([4, 0], "int64")), axis=1)),
-    ),
 }

@@ -44,7 +44,7 @@ FIRES = {
         "dead-code-elimination", "decompose-ops-for-inference", "fold-batch-norm", "fold-batchnorm-to-conv2d", "simplify",
     },
     "attention": {
-        "adjust-matmul-order", "canonicalize-bindings", "combine-parallel-products", "fast-math",
+        "adjust-matmul-order", "canonicalize-bindings", "fast-math",
         "fuse-transpose-matmul", "to-mixed-precision",
     },
     "concat_slice": {"to-mixed-precision"},

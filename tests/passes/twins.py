@@ -32,18 +32,12 @@ TWINS = {
         ((1, 8), (8, 8), (8, 8)), lambda a, b, c: _op.matmul(_op.matmul(a, b), c), _CANONICAL
     ),
     "canonicalize-bindings": Example(_ROW, lambda x: _op.nn.relu(x), _CANONICAL),
-    # two products that share no operand
-    "combine-parallel-matmul": Example(
-        ((2, 3), (3, 2), (2, 3), (3, 2)), lambda x, v, y, w: _op.add(_op.matmul(x, v), _op.matmul(y, w))
-    ),
     "dead-code-elimination": Example(_ROW, lambda x: _op.exp(_op.abs(x))),
     "decompose-ops-for-inference": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
     # a product in each step, but with weights of that step
     "distribute-loops": Example(((4, 2),), lambda x: recurrence(x, shared=False)),
     # the operators are the same, their operands are not
     "eliminate-common-subexpr": Example(_TWO_ROWS, lambda x, y: _op.add(_op.exp(x), _op.exp(y))),
-    # a product in the place of the sum
-    "expand-matmul-of-sum": Example(((2, 3), (3, 2)), lambda x, w: _op.matmul(x, _op.multiply(w, filled(3, 2)))),
     "fast-math": Example(_ROW, lambda x: _op.sqrt(_op.abs(x))),
     # no batch norm behind the convolution
     "fold-batchnorm-to-conv2d": Example(_PLANE, lambda x: _op.nn.relu(_op.nn.conv2d(x, filled(2, 2, 1, 1)))),
@@ -57,17 +51,7 @@ TWINS = {
     "fuse-transpose-matmul": Example(((3, 2), (3, 4)), lambda x, w: _op.matmul(_op.permute_dims(x), w)),
     # no operator
     "legalize": Example(_ROW, lambda x: x),
-    # one transform, which nothing takes back
-    "optimize-layout-transform": Example(((4,),), lambda x: _op.layout_transform(x, lambda i: (i // 2, i % 2))),
     "remove-redundant-reshape": Example(_ROW, lambda x: _op.reshape(x, (3, 2))),
-    # only one of the parts is transposed
-    "reorder-permute-dims-after-concat": Example(
-        ((2, 3), (3, 2)), lambda x, y: _op.concat([_op.permute_dims(x), y], 1)
-    ),
-    # the rows that are summed over, not the columns
-    "reorder-take-after-matmul": Example(
-        ((2, 3),), lambda x: _op.matmul(x, _op.take(filled(5, 3), relax.const([4, 0, 1], "int64"), axis=0))
-    ),
     "simplify": Example(_ROW, lambda x: _op.exp(_op.nn.relu(x))),
     # heads that are joined, but are not a product
     "split-heads": Example(

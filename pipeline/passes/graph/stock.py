@@ -2,7 +2,9 @@
 
 Left out, as measured: DecomposeOpsForTraining (silently wrong for inference), KillAfterLastUse and LowerRuntimeBuiltin
 (break a module at this level), AlterOpImpl, BundleModelParams, LiftTransformParams, RewriteCUDAGraph and the like
-(change what a model takes or where it runs), DataflowUseInplaceCalls (in-place results are decided on the program).
+(change what a model takes or where it runs), DataflowUseInplaceCalls (in-place results are decided on the program). And of no
+worth on 52 models: CombineParallelMatmul, ExpandMatmulOfSum, OptimizeLayoutTransform, ReorderPermuteDimsAfterConcat,
+ReorderTakeAfterMatmul.
 """
 
 from __future__ import annotations
@@ -34,33 +36,6 @@ class CanonicalizeBindings(StockPass):
     summary = "remove trivial bindings and matches of known shapes"
 
 
-class CombineParallelMatmul(StockPass):
-    name = "combine-parallel-matmul"
-    summary = "merge matrix products with the same left-hand side"
-
-    def apply(self, module: IRModule) -> IRModule:
-        # TVM matches its pattern against all calls at once, 30 s on an unrolled recurrence of 400, to find nothing
-        return super().apply(module) if _share_an_operand(module) else module
-
-
-def _share_an_operand(module: IRModule) -> bool:
-    """Return whether two products have the same left-hand side, and none a constant one, at which TVM fails."""
-    from tvm import relax
-    from tvm.ir import Op
-
-    matmul = Op.get("relax.matmul")
-    for function in module.functions.values():
-        if not isinstance(function, relax.Function) or not isinstance(function.body, relax.SeqExpr):
-            continue
-        values = [binding.value for block in function.body.blocks for binding in block.bindings]
-        lefts = [each.args[0] for each in values if isinstance(each, relax.Call) and each.op == matmul]
-        if not all(isinstance(left, relax.Var) for left in lefts):
-            return False
-        if len(set(lefts)) < len(lefts):
-            return True
-    return False
-
-
 class DeadCodeElimination(StockPass):
     name = "dead-code-elimination"
     summary = "remove values no output depends on"
@@ -74,11 +49,6 @@ class DecomposeOpsForInference(StockPass):
 class EliminateCommonSubexpr(StockPass):
     name = "eliminate-common-subexpr"
     summary = "compute equal values once"
-
-
-class ExpandMatmulOfSum(StockPass):
-    name = "expand-matmul-of-sum"
-    summary = "rewrite x(a+b) as xa+xb"
 
 
 class FastMathTransform(StockPass):
@@ -97,28 +67,12 @@ class FuseTransposeMatmul(StockPass):
     summary = "fuse a transpose into the matrix product that reads it"
 
 
-class OptimizeLayoutTransform(StockPass):
-    name = "optimize-layout-transform"
-    summary = "remove layout changes that cancel out"
-
-
 class RemoveRedundantReshape(StockPass):
     name = "remove-redundant-reshape"
     summary = "remove reshapes that change nothing"
 
 
-class ReorderPermuteDimsAfterConcat(StockPass):
-    name = "reorder-permute-dims-after-concat"
-    summary = "transpose once after a concatenation instead of once per part"
-
-
-class ReorderTakeAfterMatmul(StockPass):
-    name = "reorder-take-after-matmul"
-    summary = "gather from a matrix product instead of multiplying gathered columns"
-
-
 STOCK_PASSES = (
-    AdjustMatmulOrder, CanonicalizeBindings, CombineParallelMatmul, DeadCodeElimination, DecomposeOpsForInference,
-    EliminateCommonSubexpr, ExpandMatmulOfSum, FastMathTransform, FoldBatchnormToConv2D, FuseTransposeMatmul,
-    OptimizeLayoutTransform, RemoveRedundantReshape, ReorderPermuteDimsAfterConcat, ReorderTakeAfterMatmul,
+    AdjustMatmulOrder, CanonicalizeBindings, DeadCodeElimination, DecomposeOpsForInference, EliminateCommonSubexpr,
+    FastMathTransform, FoldBatchnormToConv2D, FuseTransposeMatmul, RemoveRedundantReshape,
 )  # fmt: skip

@@ -21,11 +21,11 @@ class VermaPass:
 
 
 VERMA_PASSES = (
-    VermaPass("AlterOpLayout", "BL RN MN SSD BR", ("layout", "optimize-layout-transform")),
+    VermaPass("AlterOpLayout", "BL RN MN SSD BR", ("layout",)),
     VermaPass(
         "AnnotateSpans", "AD", reason="the import keeps the ONNX nodes of every operator (frontend/relax/provenance.py)"
     ),
-    VermaPass("BatchingOps", "BR", ("combine-parallel-matmul",)),
+    VermaPass("BatchingOps", "BR", reason="products of one operand side by side take no less memory or time"),
     VermaPass("CanonicalizeCast", "BL RN", reason="casts fuse with the kernels around them"),
     VermaPass(
         "CanonicalizeOps",
@@ -33,7 +33,7 @@ VERMA_PASSES = (
         reason="the import writes such operators as plain ones (frontend/canonical/rewrites.py)",
     ),
     VermaPass("CombineParallelConv2D", "RN", ("combine-parallel-conv2d",)),
-    VermaPass("CombineParallelDense", "RN", ("combine-parallel-matmul",)),
+    VermaPass("CombineParallelDense", "RN", reason="as BatchingOps"),
     VermaPass("ConvertLayout", "BL", ("layout",)),
     VermaPass("DeadCodeElimination", "RN MN SSD", ("dead-code-elimination",)),
     VermaPass("DefuseOps", "BL", reason="nothing is undone: a sequence starts from the graph before fusion"),

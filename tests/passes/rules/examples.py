@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import arithmetic, combine, convolution, layout
+from . import arithmetic, convolution, layout
 
-_GROUPS = (arithmetic, combine, convolution, layout)
+_GROUPS = (arithmetic, convolution, layout)
 
 EXAMPLES = {name: each for group in _GROUPS for name, each in group.EXAMPLES.items()}
 TWINS = {name: each for group in _GROUPS for name, each in group.TWINS.items()}

@@ -79,15 +79,15 @@ def test_a_constant_that_the_import_folds_comes_from_its_operands(tmp_path: Path
     assert largest(named(tmp_path, nodes, {"raw": draw(8, 8)})) == ("raw", ("raw",))
 
 
-def test_one_weight_of_products_computed_together_names_all(tmp_path: Path):
+def test_one_weight_of_convolutions_computed_together_names_all(tmp_path: Path):
     nodes = [
-        helper.make_node("MatMul", ["x", "a"], ["p"], name="left"),
-        helper.make_node("MatMul", ["x", "b"], ["q"], name="right"),
-        helper.make_node("Concat", ["p", "q"], ["y"], name="join", axis=3),
+        helper.make_node("Conv", ["x", "a"], ["p"], name="left"),
+        helper.make_node("Conv", ["x", "b"], ["q"], name="right"),
+        helper.make_node("Concat", ["p", "q"], ["y"], name="join", axis=1),
     ]
-    passes = ("simplify", "combine-parallel-products", "legalize", "fold-constant", "fuse-operators")
-    program = named(tmp_path, nodes, {"a": draw(8, 6), "b": draw(8, 5)}, *passes)
-    assert [(weight.nbytes, set(weight.initializers)) for weight in program.weights] == [(4 * 8 * 11, {"a", "b"})]
+    passes = ("simplify", "combine-parallel-conv2d", "legalize", "fold-constant", "fuse-operators")
+    program = named(tmp_path, nodes, {"a": draw(6, 3, 3, 3), "b": draw(5, 3, 3, 3)}, *passes)
+    assert [(weight.nbytes, set(weight.initializers)) for weight in program.weights] == [(4 * 27 * 11, {"a", "b"})]
 
 
 def test_a_constant_of_no_initializer_is_named_after_its_node(tmp_path: Path):

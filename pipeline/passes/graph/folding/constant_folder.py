@@ -10,7 +10,6 @@ import tvm
 import tvm_ffi
 from tvm import relax
 from tvm.ir import Call, GenericConst, IRModule, Op
-from tvm.relax.expr_functor import PyExprMutator, mutator
 from tvm.tirx import PrimFunc
 
 from ....frontend.relax.checked import CHECKED
@@ -18,6 +17,7 @@ from ....tir import HOST
 from ....tir.expressions import dtype_bytes
 from ....tir.memoise import FoldedValues, Tensors, memoise_by_structure
 from ..rules.dataflow import bindings_of
+from ..rules.replace_values import replace_values
 from .evaluate_kernel import values_of
 
 _FOLDED = FoldedValues()
@@ -30,9 +30,7 @@ def fold_constants(module: IRModule, *, may_grow: bool) -> IRModule:
     """
     folded = _foldable(module, may_grow)
     if folded:
-        replaced = _Replace(_evaluate(module, folded)).visit_expr(module["main"])
-        module = IRModule(module.functions, attrs=module.attrs)
-        module.update_func(module.get_global_var("main"), replaced)
+        module = replace_values(module, _evaluate(module, folded))
     return relax.transform.DeadCodeElimination()(module)
 
 
@@ -117,22 +115,3 @@ def _compile(kernel: PrimFunc) -> tvm.runtime.Function:
     target = tvm.target.Target(HOST)
     named = IRModule({"kernel": kernel.with_attr("global_symbol", "kernel")})
     return tvm.tirx.build(named, target=tvm.target.Target(target, host=target))["kernel"]
-
-
-@mutator
-class _Replace(PyExprMutator):
-    """Substitute constants for folded variables and drop their bindings."""
-
-    def __init__(self, values: dict[relax.Var, relax.Expr]):
-        super().__init__()
-        self._values = values
-
-    def visit_var_binding_(self, binding: relax.VarBinding) -> None:
-        if binding.var not in self._values:
-            super().visit_var_binding_(binding)
-
-    def visit_var_(self, var: relax.Var) -> relax.Expr:
-        return self._values[var] if var in self._values else super().visit_var_(var)
-
-    def visit_dataflow_var_(self, var: relax.DataflowVar) -> relax.Expr:
-        return self._values[var] if var in self._values else super().visit_dataflow_var_(var)

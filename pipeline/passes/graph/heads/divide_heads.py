@@ -9,8 +9,9 @@ from tvm import relax
 from tvm.ir import GenericConst, IRModule
 
 from ..rules.dataflow import Dataflow
+from ..rules.layout.reshaped_ranges import common_factors
 from ..rules.layout.slices import Range
-from .slice_propagation import NotSliceable, SlicePropagation, common_factors, shape_of
+from .slice_propagation import NotSliceable, SlicePropagation, shape_of
 
 
 def divide_heads(module: IRModule) -> IRModule:

@@ -8,7 +8,6 @@ imported once a graph is transformed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -19,7 +18,6 @@ from ..rules import static_types
 from ..rules.dataflow import Dataflow
 from ..rules.layout.sliced_operands import slice_call
 from ..rules.layout.slices import Range, along, part_of, part_shape, slice_constant
-from ..rules.operators import RESHAPES
 
 #: the axes left out are whole
 Ranges = tuple[Range, ...]
@@ -65,15 +63,6 @@ class SlicePropagation:
             moved = replace(inner, begin=outer.begin + inner.begin, end=outer.begin + inner.end)
             return self.part(source, (*(each for each in ranges if each.axis != outer.axis), moved))
         call, name = graph.value(expr), graph.operator(expr)
-        if name in RESHAPES:
-            before = ranges_before_reshape(shape_of(call.args[0]), shape, ranges)
-            return self._reshape(self.part(call.args[0], before), part_shape(shape, ranges))
-        position = graph.constant(call.args[1]) if name == "relax.take" and call.attrs.axis is not None else None
-        if position is not None and not position.ndim:
-            axis = int(call.attrs.axis)
-            begin = int(position) % shape_of(call.args[0])[axis]
-            others = (replace(each, axis=each.axis + (each.axis >= axis)) for each in ranges)
-            return self.part(call.args[0], (*others, Range(axis, begin, begin + 1, drop=True)))
         new = slice_call(call, ranges, graph, self.part) if name else None
         if new is None:
             raise NotSliceable(name or "an input of the model, or a value of another form")
@@ -89,60 +78,3 @@ def shape_of(expr: relax.Expr) -> tuple[int, ...]:
     if shape is None:
         raise NotSliceable("no tensor of static shape")
     return shape
-
-
-def ranges_before_reshape(before: Sequence[int], after: Sequence[int], ranges: Ranges) -> Ranges:
-    """Return the ranges before a reshape. Raises NotSliceable if one is not a single stretch of memory."""
-    found: list[Range] = []
-    for inner, outer in common_factors(before, after):
-        if any(each.axis in outer for each in ranges):
-            start, count = _stretch(
-                [along(ranges, axis, after[axis]) for axis in outer], [after[axis] for axis in outer]
-            )
-            found += _ranges_of([before[axis] for axis in inner], inner, start, count)
-    return tuple(found)
-
-
-def common_factors(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-    """Return the least groups of axes, before and after a reshape, of as many elements each."""
-    groups: list[tuple[list[int], list[int]]] = []
-    one = other = 0
-    while one < len(before) or other < len(after):
-        inner, outer = [one] if one < len(before) else [], [other] if other < len(after) else []
-        one, other = one + len(inner), other + len(outer)
-        while (left := math.prod(before[axis] for axis in inner)) != (
-            right := math.prod(after[axis] for axis in outer)
-        ):
-            if left < right:
-                inner.append(one)
-                one += 1
-            else:
-                outer.append(other)
-                other += 1
-        groups.append((inner, outer))
-    return groups
-
-
-def _stretch(ranges: Sequence[Range], extents: Sequence[int]) -> tuple[int, int]:
-    """Return first element and count of ranges in a group of axes. Raises NotSliceable if there are gaps."""
-    start, count, single = 0, 1, True
-    for each, extent in zip(ranges, extents):
-        if (not single and each.extent < extent) or each.step > 1:
-            raise NotSliceable("a part with gaps")
-        start, count, single = start * extent + each.begin, count * each.extent, single and each.extent == 1
-    return start, count
-
-
-def _ranges_of(extents: Sequence[int], axes: Sequence[int], start: int, count: int) -> list[Range]:
-    """Return the ranges of a stretch of elements in a group of axes. Raises NotSliceable if it is not a box."""
-    found: list[Range] = []
-    inner = math.prod(extents)
-    for axis, extent in zip(axes, extents):
-        inner //= extent
-        first, start = divmod(start, inner)
-        if start + count > inner:  # more than one row of the axes further in
-            if start or count % inner:
-                raise NotSliceable("a part that is not a box")
-            return [*found, Range(axis, first, first + count // inner)]
-        found.append(Range(axis, first, first + 1, drop=extent > 1))
-    return found

@@ -9,7 +9,7 @@ import numpy as np
 from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
-from .constants import FLOATS, constant_of, constant_value
+from .constants import FLOATS, constant_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def affine_step(call: relax.Call, graph: Dataflow) -> tuple[relax.Expr, Affine] 
         return call.args[0], Affine(minus)
     for place in (1, 0):
         operand = call.args[1 - place]
-        constant = constant_value(call.args[place], graph) if shape_of(operand) == shape else None
+        constant = graph.constant(call.args[place]) if shape_of(operand) == shape else None
         channels = None if constant is None else Channels.of(constant, len(shape))
         if channels is None or not np.isfinite(channels.values).all():
             continue

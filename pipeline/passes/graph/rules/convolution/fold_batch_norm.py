@@ -44,14 +44,14 @@ def _operator(var: Var, call: Call, graph: Dataflow) -> dict[Var, Expr]:
 
     from ..dataflow import dtype_of, operator_of, shape_of
     from .channels import Affine, Channels
-    from .constants import FLOATS, constant_value
+    from .constants import FLOATS
 
     if operator_of(call) != "relax.nn.batch_norm" or call.attrs.training or dtype_of(call.args[0]) not in FLOATS:
         return {}
     items = {user: graph.value(user) for user in graph.users(var)}
     if len(items) != graph.uses(var) or not all(isinstance(item, relax.TupleGetItem) for item in items.values()):
         return {}
-    given = [constant_value(each, graph) for each in call.args[1:]]
+    given = [graph.constant(each) for each in call.args[1:]]
     parameters = [each.astype("float64") for each in given if each is not None]
     shape = shape_of(call.args[0])
     if shape is None or len(parameters) < len(given):

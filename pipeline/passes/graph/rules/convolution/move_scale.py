@@ -7,7 +7,7 @@ from tvm import relax
 
 from ..dataflow import Dataflow, dtype_of, operator_of, shape_of
 from .channels import Channels
-from .constants import constant_of, constant_value
+from .constants import constant_of
 from .linear import Linear
 
 #: new values of variables: together they move a scale
@@ -87,7 +87,7 @@ def _scaled_constant(
     expr: relax.Expr, call: relax.Call, scale: Channels, graph: Dataflow, *, inverse: bool
 ) -> relax.Expr | None:
     """Return a constant term of `call`, scaled; None if it is computed, or would grow beyond both operands."""
-    value = constant_value(expr, graph)
+    value = graph.constant(expr)
     if value is None:
         return None
     if not value.any():

@@ -3,13 +3,13 @@
     slice(relu(x + y))  →  relu(slice(x) + slice(y))        (x · w)[rows]  →  x[rows] · w        take(f(x), 0)  →  f(take(x, 0))
 
 A slice, an item of a split with unread ones, or a `take` of one position moves up through element-wise operators,
-transposes, reshapes that keep its axis, concatenations, broadcasts, matrix products, reductions, softmax and layer norm
-along other axes, and convolutions. Along positions, convolutions read less padding, or a part of data computed for them
-alone; else that slice stays behind. Legal along axes on which each element of the result depends on one position of the
-operands, and on positions of convolutions, which depend on windows. It pays, and is done, where slices alone read the
-value, and take fewer elements of it together than it has, and of no constant that something else reads whole. Slices that
-overlap take theirs from one part, computed once. It also pays where they divide the output channels of a convolution:
-then its parts are never alive together. Equal slices become one. Exact.
+transposes, reshapes that keep it together, concatenations, matrix products, softmax and layer norm along other axes, and
+convolutions. Along positions, convolutions read less padding, or a part of data computed for them alone; else that slice
+stays behind. Legal along axes on which each element of the result depends on one position of the operands, and on
+positions of convolutions, which depend on windows. It pays, and is done, where slices alone read the value, and take fewer
+elements of it together than it has, and of no constant that something else reads whole. Slices that overlap take theirs
+from one part, computed once. It also pays where they divide the output channels of a convolution: then its parts are never
+alive together. Exact.
 """
 
 from __future__ import annotations
@@ -42,23 +42,16 @@ class PushSlicesUp(Rule):
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         found: dict[Var, Expr] = {}
         memo: dict[object, Expr] = {}
-        first: dict[object, Var] = {}
         for var, call in graph.calls(_SLICE, _TAKE):
             if (taken := _ranges_of(call, graph)) is None:
                 continue
-            same = first.setdefault((graph.operator(call), graph.identity(call.args[0]), taken), var)
-            if not same.same_as(var):
-                found[var] = same
-                continue
             inner = graph.call(call.args[0], _SLICE) if graph.operator(call) == _SLICE else None
-            if inner is not None and (composed := _compose(call, inner, graph)) is not None:
-                found[var] = composed
+            if inner is not None:
+                computed = slice_call(inner, taken, graph, lambda x, ranges: slice_value(x, ranges, graph))
             else:
                 computed = _part(call, taken, graph, memo)
-                if computed is not None:
-                    found[var] = (
-                        computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
-                    )
+            if computed is not None:
+                found[var] = computed if graph.operator(call) == _SLICE else graph.op.squeeze(computed, [taken[0].axis])
         found |= {var: slice_value(source, (part,), graph) for var, (source, part) in _items_beside_unread_ones(graph)}
         return found
 
@@ -73,19 +66,6 @@ def _ranges_of(call: Call, graph: Dataflow) -> Ranges | None:
     axis = int(call.attrs.axis) % len(shape)
     begin = int(position) + (shape[axis] if int(position) < 0 else 0)
     return (Range(axis, begin, begin + 1),) if 0 <= begin < shape[axis] and shape[axis] > 1 else None
-
-
-def _compose(call: Call, inner: Call, graph: Dataflow) -> Expr | None:
-    """Return one slice for a slice of a slice."""
-    outer, first = ranges_of(call, graph), ranges_of(inner, graph)
-    if outer is None or first is None:
-        return None
-    whole = {each.axis: each for each in first}
-    for each in outer:
-        before = along(first, each.axis, graph.static_shape(inner)[each.axis])
-        begin, step = before.begin + each.begin * before.step, before.step * each.step
-        whole[each.axis] = Range(each.axis, begin, begin + (each.extent - 1) * step + 1 if each.extent else begin, step)
-    return slice_value(inner.args[0], tuple(whole[axis] for axis in sorted(whole)), graph)
 
 
 def _pays(expr: Expr, read: Mapping[Ranges, int], graph: Dataflow) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..operators import ELEMENTWISE, REDUCTIONS, RESHAPES
-from .slices import Range, part_shape, slice_value
+from ..operators import ELEMENTWISE, RESHAPES
+from .reshaped_ranges import ranges_before_reshape
+from .slices import Range, along, part_shape, ranges_of, slice_value
 
 if TYPE_CHECKING:
     from tvm.relax import Call, Expr
@@ -37,7 +38,7 @@ def slice_call(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> 
         )
     if name in _SOFTMAX or name == "relax.nn.layer_norm":
         return _along_other_axes(call, taken, graph, slice_of)
-    rule = _RULES.get(name) or (_reshape if name in RESHAPES else _reduction if name in REDUCTIONS else None)
+    rule = _RULES.get(name) or (_reshape if name in RESHAPES else None)
     return rule(call, taken, graph, slice_of) if rule else None
 
 
@@ -99,11 +100,6 @@ def _concat(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Exp
             parts.append(slice_of(each, others if high - low == extent else (Range(axis, low, high), *others)))
         begin += extent
     return graph.op.concat(parts, axis) if len(parts) > 1 else parts[0] if parts else None
-
-
-def _broadcast_to(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr:
-    operand = slice_of(call.args[0], _align_ranges(call.args[0], call, taken, graph))
-    return graph.op.broadcast_to(operand, part_shape(graph.static_shape(call), taken))
 
 
 def _matmul(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
@@ -188,40 +184,51 @@ def _is_taken_apart(call: Call, graph: Dataflow) -> bool:
 
 
 def _reshape(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
-    before, whole = graph.static_shape(call.args[0]), graph.static_shape(call)
-    after = list(whole)
-    moved = []
+    before, after = graph.static_shape(call.args[0]), graph.static_shape(call)
+    moved = ranges_before_reshape(before, after, taken)
+    return None if moved is None else _in_shape(slice_of(call.args[0], moved), part_shape(after, taken), graph)
+
+
+def _take(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    """Return the part of a value at one position."""
+    position = graph.constant(call.args[1])
+    if position is None or position.ndim or call.attrs.axis is None:
+        return None
+    shape = graph.static_shape(call.args[0])
+    axis = int(call.attrs.axis) % len(shape)
+    begin = int(position) % shape[axis]
+    others = (replace(each, axis=each.axis + (each.axis >= axis)) for each in taken)
+    part = slice_of(call.args[0], (*others, Range(axis, begin, begin + 1, drop=True)))
+    return _in_shape(part, part_shape(graph.static_shape(call), taken), graph)
+
+
+def _slice(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
+    """Return one slice for a slice of a slice."""
+    first = ranges_of(call, graph)
+    if first is None:
+        return None
+    whole = {each.axis: each for each in first}
     for each in taken:
-        above = prod(whole[: each.axis])
-        places = [
-            axis for axis, extent in enumerate(before)
-            if prod(before[:axis]) == above and extent == whole[each.axis]
-        ]  # fmt: skip
-        if not places:
-            return None
-        moved.append(replace(each, axis=places[0]))
-        after[each.axis] = each.extent
-    if len({each.axis for each in moved}) < len(moved):
-        return None
-    return graph.op.reshape(slice_of(call.args[0], tuple(moved)), after)
+        before = along(first, each.axis, graph.static_shape(call)[each.axis])
+        begin, step = before.begin + each.begin * before.step, before.step * each.step
+        end = begin + (each.extent - 1) * step + 1 if each.extent else begin
+        whole[each.axis] = Range(each.axis, begin, end, step, each.drop)
+    return slice_of(call.args[0], tuple(whole[axis] for axis in sorted(whole)))
 
 
-def _reduction(call: Call, taken: Ranges, graph: Dataflow, slice_of: Slicer) -> Expr | None:
-    axes = graph.axes(call)
-    rank = len(graph.static_shape(call.args[0]))
-    kept = list(range(rank)) if call.attrs.keepdims else [axis for axis in range(rank) if axis not in axes]
-    moved = tuple(replace(each, axis=kept[each.axis]) for each in taken)
-    if any(each.axis in axes for each in moved):
-        return None
-    return graph.like(call, [slice_of(call.args[0], moved)])
+def _in_shape(x: Expr, shape: Sequence[int], graph: Dataflow) -> Expr:
+    return x if graph.shape(x) == tuple(shape) else graph.op.reshape(x, list(shape))
 
 
 #: operators through which axes may be dropped
-_DROPPING = ELEMENTWISE | {"relax.nn.softmax", "relax.nn.log_softmax", "relax.permute_dims", "relax.matmul"}
+_DROPPING = (
+    ELEMENTWISE | RESHAPES | _SOFTMAX | {"relax.permute_dims", "relax.matmul", "relax.take", "relax.strided_slice"}
+)
 _RULES: dict[str, Callable[[Call, Ranges, Dataflow, Slicer], Expr | None]] = {
     "relax.permute_dims": _transpose,
     "relax.concat": _concat,
-    "relax.broadcast_to": _broadcast_to,
+    "relax.take": _take,
+    "relax.strided_slice": _slice,
     "relax.matmul": _matmul,
     "relax.nn.conv1d": _convolution,
     "relax.nn.conv2d": _convolution,

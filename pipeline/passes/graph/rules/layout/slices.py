@@ -96,12 +96,8 @@ def slice_value(x: Expr, ranges: tuple[Range, ...], graph: Dataflow) -> Expr:
 
 
 def part_of(expr: Expr, graph: Dataflow) -> tuple[Expr, Range] | None:
-    """Return value and range of a split's item, or of a unit-step slice along one axis."""
+    """Return value and range of a split's item; None for any other value."""
     value = graph.value(expr)
-    call = graph.call(value, _SLICE)
-    if call is not None:
-        ranges = ranges_of(call, graph)
-        return (call.args[0], ranges[0]) if ranges and len(ranges) == 1 and ranges[0].step == 1 else None
     producer = graph.call(getattr(value, "tuple_value", value), _SPLIT)
     shape = None if producer is None else graph.shape(producer.args[0])
     if producer is None or shape is None or not hasattr(value, "index"):

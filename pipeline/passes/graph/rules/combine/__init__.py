@@ -1,1 +1,0 @@
-"""Rules that compute parallel convolutions and products as one."""
