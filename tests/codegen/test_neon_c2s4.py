@@ -12,7 +12,7 @@ from tvm.s_tir.schedule import Schedule
 
 from passfit.codegen.objects import build_module
 from passfit.targets import get_target
-from passfit.tir.operators.quads import couple, neighbours, quads
+from passfit.tir.operators.quads import byte, couple, neighbours, quads
 
 pytestmark = pytest.mark.tvm
 COUNT = 32
@@ -57,3 +57,17 @@ def test_it_adds_up_four_products(lanes):
 def test_neon_has_an_instruction_for_each_step(target, names):
     text = build_module({"f": kernel(8)}, get_target(target).llvm_config()).inspect_source("asm")
     assert all(name in text for name in names)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_bytes_of_couples_are_the_bytes(lanes):
+    source = te.placeholder((4,), "int8", "source")
+    pair = [source[n].asobject() for n in range(4)]
+    word = te.compute((1,), lambda i: couple(couple(*pair[:2]), couple(*pair[2:])), "word")
+    result = te.compute((4,), lambda i: byte(word[0].asobject(), i.astype("int32"), "int8"), "result")
+    schedule = Schedule(IRModule({"main": te.create_prim_func([source, result])}))
+    if lanes > 1:
+        schedule.vectorize(schedule.get_loops("result")[0])
+    given, out = np.array([-128, 127, -1, 5], np.int8), tvm.runtime.tensor(np.zeros(4, np.int8))
+    build_module({"f": schedule.mod["main"]}, {"kind": "llvm"})["f"](tvm.runtime.tensor(given), out)
+    np.testing.assert_array_equal(out.numpy(), given)

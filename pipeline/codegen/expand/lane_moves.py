@@ -62,6 +62,15 @@ def neighbours(_has: object, call: Call) -> Expr:
     return tirx.reinterpret(call.ty.dtype, load_lanes(first, start, size))
 
 
+def byte(_has: object, call: Call) -> Expr:
+    word, place = call.args
+    lanes = call.ty.dtype.lanes
+    if lanes == 4 and isinstance(word, Broadcast) and isinstance(place, Ramp) and int(place.base) == 0:
+        return tirx.reinterpret(call.ty.dtype, word.value)
+    shift = place.astype("int32" if lanes == 1 else f"int32x{lanes}") * 8
+    return tirx.shift_right(word, shift).astype(call.ty.dtype)
+
+
 def picked(_has: object, call: Call) -> Expr:
     _, count, *rest = (each.value if isinstance(each, Broadcast) else each for each in call.args)
     words, places = rest[: int(count)], [int(each) for each in rest[int(count) :]]

@@ -32,11 +32,11 @@ from ...targets.dot_products import DOT_PRODUCTS
 from ...tir.lowering.kernel_target import architecture_of, target_of
 from ...tir.operators.moved import MOVED
 from ...tir.operators.pairs import COUPLES, FOURS, HALVES, PAIRS
-from ...tir.operators.quads import COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
+from ...tir.operators.quads import BYTE, COUPLE, DOTS, NEIGHBOURS, PICKED, QUADS
 from ...tir.operators.runs import RUN, RUNS, SUMS, TOTALS
 from ..bare.arm_dsp import has_smlad, smlad, smlad_halves, smlad_products
 from ..bare.helium import has_vectors
-from .lane_moves import couple, move, neighbours, picked
+from .lane_moves import byte, couple, move, neighbours, picked
 from .neon import add_neighbours, intrinsics_of, neighbour_sums, product
 from .shuffle import concat, expand_operators, load_lanes, split, take
 
@@ -252,5 +252,5 @@ def _vector(dtype: str, lanes: int) -> str:
 WRITERS: dict[str, Writer] = {
     PAIRS: _pairs, FOURS: _fours, HALVES: _halves, COUPLES: _couples, DOTS: _dots, QUADS: _quads,
     RUNS: _runs, TOTALS: _totals,
-    COUPLE: couple, NEIGHBOURS: neighbours, PICKED: picked, MOVED: move,
+    COUPLE: couple, NEIGHBOURS: neighbours, BYTE: byte, PICKED: picked, MOVED: move,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from ..expressions import collect
 from .declare import call, declare
 
 QUADS, COUPLE, NEIGHBOURS = declare("passfit.quads"), declare("passfit.couple"), declare("passfit.neighbours")
-PICKED, DOTS = declare("passfit.picked"), declare("passfit.dots")
+BYTE, PICKED, DOTS = declare("passfit.byte"), declare("passfit.picked"), declare("passfit.dots")
 #: the integer of two of them
 _TWICE = {"int8": "int16", "uint8": "int16", "int16": "int32"}
 
@@ -59,3 +59,8 @@ def joined_loads(value: object) -> dict[int, int]:
 def _is_joined(call: Call) -> bool:
     loads = all(isinstance(each, TensorLoad) for each in call.args)
     return getattr(call.op, "name", "") == NEIGHBOURS and loads
+
+
+def byte(word: Expr, place: Expr, dtype: str) -> Call:
+    """Return byte `place` of an int32, the lowest first, as `dtype`."""
+    return call(BYTE, dtype, word, place)

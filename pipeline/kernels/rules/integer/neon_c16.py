@@ -2,7 +2,7 @@
 
     for … rows of the result, blocks of filters, tiles of places:
         acc[places, filters, 0:4] = 0
-        for i, runs of channels:
+        for i, runs of channels (unrolled if few):
             values[column] = sixteen channels of each column the tile reads, or the padding
             for taps j, unrolled:
                 acc[p, f, 0:4] += runs(weight[i, j, run, f], values[p · stride + j])
@@ -16,6 +16,7 @@ copied to all lanes, and columns are read once for all taps. Sums and values sta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product as combinations
 from math import prod
@@ -42,6 +43,10 @@ _WIDTHS, _ROWS = (16, 12, 8, 4), (8, 6, 5, 4, 3, 2, 1)
 _OTHERS, _EARLY, _ALONE = 3, 12, 16
 #: most taps, since they are unrolled
 _MOST_TAPS = 8
+#: most products of a tile without loops; tiles of a row for which it pays to keep weights in registers, or on the stack
+_UNROLLED, _MANY_TILES = 64, 4
+#: most runs of a loop that LLVM unrolls as well itself
+_UNROLLED_BY_LLVM = 2
 #: most tiles with padding in a row, each read by code of its own
 _MOST_EDGES = 4
 
@@ -59,9 +64,19 @@ class NeonC16(QuadWindows):
             raise NoMatch("too many taps to unroll")
         self.width, self.rows = self._shape(machine.registers * machine.lanes // SUMS)
         self.pack(self.width, "r k/16 f k%16", [self.inner], RUN, zero=self.zero, halves=RUN)
+        summed, one_row = prod(self.axes[var] for var in self.summed), self.axes[self.c] * self.taps
+        #: whether a tile has no loops: filters follow each other then, so that few sums are held at once
+        self.alone = (
+            summed == one_row > _UNROLLED_BY_LLVM * RUN
+            and self.rows > 1
+            and summed * self.width * self.rows <= _UNROLLED * RUN
+        )
+        #: whether registers hold the values of a tile for all blocks, rather than weights of a block for all tiles
+        self.few = self.alone and self.axes[self.x] // self.rows < _MANY_TILES
+        held = len(self.columns_of(self.rows)) * (self.axes[self.c] // RUN if self.alone else 1)
         # unsigned: see neon_c2s4.py
         self.acc = buffer_of("acc", [self.rows, self.width * SUMS], "uint32")
-        self.values = buffer_of("values", [len(self.columns_of(self.rows)), RUN // 2], "uint16")
+        self.values = buffer_of("values", [held, RUN // 2], "uint16")
 
     def _shape(self, registers: int) -> tuple[int, int]:
         """Choose filters and places of a tile with the fewest instructions."""
@@ -80,11 +95,12 @@ class NeonC16(QuadWindows):
         return self.cheapest_tile(_WIDTHS, _ROWS, cost, fits)
 
     def kernel(self) -> PrimFunc:
-        """Build blocks of filters, with tiles of places in each."""
+        """Build blocks of filters, with tiles of places in each, or the other way around."""
         outer = self.outer()
-        tiles = sequence(in_tiles(self.axes[self.x], self.rows, partial(self._tile, outer)))
-        stmt = loop_of(self.block, self.axes[self.f] // self.width, tiles)
-        return self.in_rows(stmt, outer, [self.acc, self.values])
+        around = self._in_blocks if self.few else lambda stmt: stmt
+        tiles = in_tiles(self.axes[self.x], self.rows, lambda *at: around(self._tile(outer, *at)))
+        stmt = sequence(tiles)
+        return self.in_rows(stmt if self.few else self._in_blocks(stmt), outer, [self.acc, self.values])
 
     def _tile(self, outer: dict[Var, Expr], start: Expr, starts: range, rows: int) -> Stmt:
         others = [var for var in self.others if self.axes[var] > 1]
@@ -93,7 +109,7 @@ class NeonC16(QuadWindows):
         tile = Tile(axes, run, start, starts, rows)
         columns, count = self.columns_of(rows), self.axes[self.c] // RUN
 
-        def product(tap: int, row: int, filter_: int) -> Stmt:
+        def product(run: Expr, tap: int, row: int, filter_: int, first: bool = False, own: int = 0) -> Stmt:
             weights = [replaced(index, {**axes, **self.at_tap(tap)}) for index in self.weight.indices]
             linear = self.repack.linear(weights, self.repack.rest)
             at = ((linear * count + run) * self.width + filter_) * RUN
@@ -101,13 +117,20 @@ class NeonC16(QuadWindows):
 
             def summed(lane: Expr) -> BufferStore:
                 factor = load_neighbours(self.packed, [self.block], lane * SUMS, SUMS, at)
-                x = load_neighbours(self.values, [int64(column)], lane * 2, 2)
+                x = load_neighbours(self.values, [int64(column + own)], lane * 2, 2)
                 place = [int64(row), lane + filter_ * SUMS]
-                sums = tirx.BufferLoad(self.acc, place).astype("int32")
+                sums = tirx.const(0, "int32") if first else tirx.BufferLoad(self.acc, place).astype("int32")
                 return BufferStore(self.acc, runs(sums, factor, x).astype("uint32"), place)
 
             return vector(SUMS, summed)
 
+        if self.alone:
+            reads = [self._read(replace(tile, number=int64(n)), columns, n * len(columns)) for n in range(count)]
+            products = [
+                product(int64(n), tap, row, filter_, n == tap == 0, n * len(columns))
+                for filter_ in range(self.width) for n in range(count) for tap in range(self.taps) for row in range(rows)
+            ]  # fmt: skip
+            return sequence([*reads, *products, *self.stored(outer, start, self.block, rows)])
         zeros = over_tile(
             rows,
             self.width * SUMS,
@@ -115,7 +138,7 @@ class NeonC16(QuadWindows):
             lambda row, lane: BufferStore(self.acc, tirx.const(0, "uint32"), [int64(row), lane]),
         )
         every = combinations(range(self.taps), range(self.width), range(rows))
-        products = [product(tap, row, filter_) for tap, filter_, row in every]
+        products = [product(run, tap, row, filter_) for tap, filter_, row in every]
         inner = loop_of(run, count, sequence([self._read(tile, columns), *products]))
         return sequence([*zeros, self.nest(loops, inner), *self.stored(outer, start, self.block, rows)])
 
@@ -124,13 +147,18 @@ class NeonC16(QuadWindows):
         four = [tirx.BufferLoad(self.acc, [int64(row), lane * SUMS + n]) for n in range(SUMS)]
         return totals(*four) + self.start_of(self.block, lane)
 
-    def _read(self, tile: Tile, columns: Sequence[int]) -> Stmt:
+    def _in_blocks(self, stmt: Stmt) -> Stmt:
+        """Loop over blocks of filters."""
+        block = Var("block", "int64")
+        return loop_of(block, self.axes[self.f] // self.width, replaced(stmt, {self.block: block}))
+
+    def _read(self, tile: Tile, columns: Sequence[int], own: int = 0) -> Stmt:
         """Read the columns of a tile: by code of its own for each tile with padding."""
 
         def filled(first: Expr, inside: Sequence[bool]) -> Stmt:
             def pair(n: int, lane: Expr) -> BufferStore:
                 value = self._pair(tile, first + columns[n], lane, inside[n])
-                return BufferStore(self.values, value, [int64(n), lane])
+                return BufferStore(self.values, value, [int64(own + n), lane])
 
             return sequence([vector(RUN // 2, partial(pair, n)) for n in range(len(columns))])
 

@@ -65,8 +65,10 @@ class NeonC2s4(QuadWindows):
         def cost(width: int, rows: int) -> float:
             around = (8 if rows >= PLACES else 16) if windows else 0  # branches, loops, words of fewer bytes
             read = 3 * rows / 4 if self.dense else 8 * ceil(rows / PLACES) + around
+            alone = (rows % PLACES if self.bytes else rows) if self.rows_last else 0
+            stored = (rows + 2 * alone) * width
             multiplied = rows * width / 4 if sdot else rows * width * 3 / 4 + 2 * rows
-            return terms * (multiplied + width / 8 + read + 3) + 2 * rows * width
+            return terms * (multiplied + width / 8 + read + 3) + 2 * stored
 
         rows = _DENSE_ROWS if self.dense else _ROWS
         return self.cheapest_tile(_WIDTHS, rows, cost, lambda width, high: high * width // 4 <= registers)

@@ -2,6 +2,8 @@
 
 word     four neighbouring bytes; the last of a line overlaps with the one before
 value    two channels of a place: bytes picked from words, or the zero point where there is padding
+
+Four neighbouring places are stored at once where the result has them side by side.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from ....targets import Machine
 from ....tir.expressions import uses
 from ....tir.index_grid import NoMatch
 from ....tir.loop_nests import flat_index, int64, sequence
-from ....tir.operators.quads import neighbours, picked
+from ....tir.operators.quads import byte, couple, neighbours, picked
 from .integer_sum import IntegerSum
 from .loops import by_value, guarded, vector
 from .micro_kernel import MicroKernel
@@ -79,6 +81,7 @@ class QuadWindows(SumBuilder):
         self.dense = plain and at == last and self.axes[self.c] % CHUNK == 0
         self.chunk = CHUNK if self.dense else 4
         self.quads = ceil(self.axes[self.c] / 4)
+        self.rows_last, self.bytes = self._stores()
         self.steps = CHUNK // 4 if self.dense else 1
 
     def _channels(self) -> tuple[Var, int]:
@@ -95,6 +98,15 @@ class QuadWindows(SumBuilder):
         # the least padding to fours, then the longest: rows of a window, if there are one or two channels
         c = min(fit, key=lambda var: (ceil(self.axes[var] / 4) / self.axes[var], -self.axes[var]))
         return c, self.weight_places([c])[0]
+
+    def _stores(self) -> tuple[bool, bool]:
+        """Return whether neighbouring places are neighbours in the result, and whether it holds bytes."""
+        x, f = Var("x", "int64"), Var("f", "int64")
+        own = {var: int64(0) for var in self.axes} | {self.x: x, self.f: f}
+        _, value, indices = self.result(tirx.const(0, "int32"), own)
+        linear = sym.detect_linear_equation(indices[-1], [x])
+        along = linear and isinstance(linear[0], IntImm) and int(linear[0]) == 1 and not uses(indices[-1], f)
+        return bool(along), str(value.ty.dtype) in ("int8", "uint8")
 
     def read_memory(self) -> None:
         """Find the steps of columns and channels in memory: one of them has to be 1. Raises NoMatch."""
@@ -234,15 +246,35 @@ class QuadWindows(SumBuilder):
     def stored(self, outer: dict[Var, Expr], start: Expr, block: Expr, rows: int) -> list[Stmt]:
         """Store the epilogue of a tile of `rows` places from `start` on."""
 
-        def result(row: int, first: int, lane: Expr) -> BufferStore:
-            own = {**outer, self.x: start + row, self.f: block * self.width + (lane + first)}
-            return BufferStore(*self.result(self.sum_at(row, lane + first), own))
+        def result(row: Expr, sum_: Expr, filter_: Expr) -> tuple[Var, Expr, list[Expr]]:
+            own = {**outer, self.x: start + row, self.f: block * self.width + filter_}
+            return self.result(sum_, own)
 
-        return [
-            vector(min(LANES, self.width - first), partial(result, row, first))
-            for row in range(rows)
-            for first in range(0, self.width, LANES)
-        ]
+        def alone(row: int, first: int, lane: Expr) -> BufferStore:
+            return BufferStore(*result(int64(row), self.sum_at(row, lane + first), lane + first))
+
+        def together(row: int, first: int, free: int, lane: Expr) -> BufferStore:
+            four = [result(int64(row + n), self.sum_at(row + n, lane + first), lane + first)[1] for n in range(PLACES)]
+            word = couple(couple(four[0], four[1]), couple(four[2], four[3])).astype("uint32")
+            return BufferStore(self.acc, word, [int64(row), lane + free])
+
+        def taken(row: int, filter_: int, held: int, place: Expr) -> BufferStore:
+            buffer, value, indices = result(place + row, tirx.const(0, "int32"), int64(filter_))
+            word = tirx.BufferLoad(self.acc, [int64(row), int64(held)]).astype("int32")
+            return BufferStore(buffer, byte(word, place.astype("int32"), str(value.ty.dtype)), indices)
+
+        parts: list[Stmt] = []
+        whole = rows // PLACES * PLACES if self.rows_last and self.bytes else 0
+        for row in (*range(0, whole, PLACES), *range(whole, rows)):
+            for first in range(0, self.width, LANES):
+                lanes = min(LANES, self.width - first)
+                if row >= whole:
+                    parts.append(vector(lanes, partial(alone, row, first)))
+                    continue
+                free = first * (int(self.acc.ty.shape[-1]) // self.width)  # sums that have been read
+                parts.append(vector(lanes, partial(together, row, first, free)))
+                parts += [vector(PLACES, partial(taken, row, first + n, free + n)) for n in range(lanes)]
+        return parts
 
 
 def _covering(asked: Sequence[tuple[int, int]], low: int, end: int) -> list[tuple[int, int, int]]:
