@@ -31,8 +31,10 @@ from ..axes.split_groups import split_groups
 from ..loop_peeling import has_skippable_padding, peel_loops, skips_products
 from ..rule import RuleResult, Speed
 from ..vector_reduction import vector_sums
+from .sum_chains import sum_chains
 from .tile_candidates import Reduced, Tiling, best_tiling, best_wide_tiling, plain_axes, tilings
 from .tile_roles import parts_of
+from .tile_size import OPERANDS, Tile
 from .unswitch_choices import unswitch_choices
 
 #: elements of padding that are copied at once where it is copied late
@@ -170,9 +172,16 @@ def _tile(kernel: PrimFunc, parts: Reduced, tiling: Tiling, copy_late: bool) -> 
     inside = _tile_consumer(parts, tiling)
     _tile_reduction(schedule, parts.reduction, tiling, inside, padding, copy_late)
     tiled = scheduled_kernel(schedule, kernel)
-    tiled = peel_loops(tiled) if peeled else tiled
+    tiled = peel_loops(tiled) if peeled else _in_chains(tiled, tiling.tile, machine)
     tiled = tiled if machine.compact else unswitch_choices(tiled)
     return Tiled(with_rolled_taps(tiled) if tiling.tile.rolled else tiled, tiling.tile.lanes, repacks)
+
+
+def _in_chains(tiled: PrimFunc, tile: Tile, machine: Machine) -> PrimFunc:
+    """Give the sums of a tile of few vectors several accumulators each; short code has no room for that."""
+    if machine.compact or tile.lanes == 1:
+        return tiled
+    return sum_chains(tiled, tile.accumulators, machine.registers_of(tile.lanes) - OPERANDS)
 
 
 def _repack(schedule: Schedule, kernel: PrimFunc, reduction: SBlockRV, tiling: Tiling) -> tuple[Repack, ...]:

@@ -23,7 +23,7 @@ from ....support.divisors import divisors
 from ....targets import Machine
 
 #: least registers for operands
-_OPERANDS = 2
+OPERANDS = 2
 #: cycles to load a vector from the nearest cache, and from elsewhere
 _NEAR_LOAD, _FAR_LOAD = 0.5, 1.25
 #: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. Each step of
@@ -32,7 +32,7 @@ _LINE, _LINE_FETCH, _LINE_STEP = 16, 1.6, 1.75
 #: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
-_IN_FLIGHT = 8
+IN_FLIGHT = 8
 #: the same for vectors as long as a line of the cache, whose loads delay some (measured: 64 × 14 × 14 of 384)
 _LINES_IN_FLIGHT = 9
 #: cycles to store one vector, and to scatter one element
@@ -119,7 +119,7 @@ class TileSpace:
         """List the tiles that fit into registers, by estimated cycles per element; among equals the most alike, then the largest."""
         machine, vectors = self.machine, self.width // self.lanes
         registers = machine.registers_of(self.lanes)
-        most = registers - _OPERANDS
+        most = registers - OPERANDS
         shared = self.shared and self._broadcasts and not machine.keep_tap_loops
         found = [
             self._tile(groups, counts)
@@ -178,7 +178,7 @@ class TileSpace:
         scalar = _NEAR_LOAD * groups if self.both else _SCALAR_LOAD if self._broadcasts else _ELEMENT
         accumulators = groups * rows
         near = self.steps * groups * self.lanes * 4 <= self.machine.l1_bytes
-        load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, _IN_FLIGHT, 0.0
+        load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT, 0.0
         if self.lanes >= _LINE and self._broadcasts:
             load, least, more = _NEAR_LOAD, _LINES_IN_FLIGHT, _LINE_STEP
             fetch = 0.0 if near else _LINE_FETCH
