@@ -16,15 +16,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from math import prod
 
+import tvm_ffi
+from tvm.ir import Var
+from tvm.s_tir import SBlock
 from tvm.s_tir.schedule import LoopRV, SBlockRV, Schedule
-from tvm.tirx import BufferStore, PrimFunc
+from tvm.tirx import BufferStore, PrimFunc, Stmt
 
 from ...targets import Machine
 from ...tir.counts.product_operands import walked_tensors
-from ...tir.expressions import is_contiguous, loads, uses
+from ...tir.expressions import is_contiguous, is_costly, loads, replaced, uses
 from ...tir.extremes import from_finite, from_infinity
 from ...tir.inlining import (
     REFUSALS,
+    inline,
     inline_producers,
     intermediate_blocks,
     is_reduction,
@@ -34,6 +38,7 @@ from ...tir.inlining import (
     root_blocks,
     scheduled_kernel,
 )
+from ...tir.loop_nests import with_fields
 from .axes.overlap_sums import SHORT, overlap_sums, widths
 from .axes.unroll_and_jam import unroll_and_jam
 from .axes.vector_columns import lanes_innermost
@@ -66,10 +71,13 @@ def _vectorized(kernel: PrimFunc, lanes: Sequence[int], machine: Machine | None)
     """Vectorize reductions from finite starts, as `vector_reduction` does."""
     overlapped = overlap_sums(kernel, lanes) if len(lanes) > 1 else None
     for form in (kernel,) if overlapped is None else (overlapped, kernel):
-        with suppress(*REFUSALS):
-            found = _schedule(form, lanes, machine)
-            if found is not None:
-                return found
+        for in_result in (True, False):
+            with suppress(*REFUSALS):
+                schedule = new_schedule(form)
+                costly = _value_in_result(schedule) if in_result else None
+                found = None if in_result and costly is None else _schedule(schedule, form, lanes, costly, machine)
+                if found is not None:
+                    return found
     return None
 
 
@@ -96,9 +104,17 @@ def _lanes_of(machine: Machine) -> Sequence[int]:
     return (_VECTORS * machine.lanes, *LANES) if not machine.compact and _VECTORS * machine.lanes > SHORT else LANES
 
 
-def _schedule(kernel: PrimFunc, lanes: Sequence[int], machine: Machine | None) -> PrimFunc | None:
-    schedule = new_schedule(kernel)
-    inline_producers(schedule)
+def _schedule(
+    schedule: Schedule,
+    kernel: PrimFunc,
+    lanes: Sequence[int],
+    costly: SBlockRV | None,
+    machine: Machine | None,
+) -> PrimFunc | None:
+    name = None if costly is None else name_of(schedule, costly)
+    for block in intermediate_blocks(schedule, result_names(schedule)):
+        if name_of(schedule, block) != name:
+            inline(schedule, block)
     for block in root_blocks(schedule):
         if not schedule.get_loops(block):
             schedule.add_unit_loop(block)  # TVM's `rfactor` fails beside a block without a loop
@@ -126,7 +142,54 @@ def _schedule(kernel: PrimFunc, lanes: Sequence[int], machine: Machine | None) -
             compute_at_consumer(schedule, block)
     for partial, _ in partials.values():
         lanes_innermost(schedule, partial)
-    return scheduled_kernel(schedule, kernel)
+    found = scheduled_kernel(schedule, kernel)
+    if costly is None:
+        return found
+    if len(schedule.get_loops(costly)) <= len(schedule.get(costly).iter_vars):
+        return None  # computed whole, not by rows
+    value, result = schedule.get(costly).writes[0].source, kernel.params[-1]
+    return found.with_body(_without_buffer(replaced(found.body, {value: result}), result))
+
+
+def _value_in_result(schedule: Schedule) -> SBlockRV | None:
+    """Find a costly value that a reduction reads, and the result at the same element.
+
+    It is computed once, in the result's own place: the exponentials of a softmax.
+    """
+    results = result_names(schedule)
+    if len(results) != 1:
+        return None
+    (last,) = (block for block in root_blocks(schedule) if name_of(schedule, block) in results)
+    for block in intermediate_blocks(schedule, results):
+        written = schedule.get(block).writes[0].source
+        if is_reduction(schedule, block) or not is_costly(schedule.get(block).body):
+            continue
+        readers = [name_of(schedule, each) for each in schedule.get_consumers(block)]
+        if len(readers) > 1 and name_of(schedule, last) in readers and _at_same_place(schedule.get(last), written):
+            return block
+    return None
+
+
+def _at_same_place(block: SBlock, value: Var) -> bool:
+    """Return whether a block reads `value` only at the element it writes, which is of the same kind."""
+    store = block.body
+    if not isinstance(store, BufferStore) or block.init is not None:
+        return False
+    same = [str(store.buffer.ty.dtype), *map(int, store.buffer.ty.shape)] == [
+        str(value.ty.dtype),
+        *map(int, value.ty.shape),
+    ]
+    read = [load for load in loads(store.value) if load.source.same_as(value)]
+    return same and all(all(map(tvm_ffi.structural_equal, load.indices, store.indices)) for load in read)
+
+
+def _without_buffer(body: Stmt, buffer: Var) -> Stmt:
+    """Drop the allocation of a buffer that a parameter replaced."""
+
+    def rewritten(block: SBlock) -> SBlock:
+        return with_fields(block, alloc_buffers=[each for each in block.alloc_buffers if not each.same_as(buffer)])
+
+    return tvm_ffi.structural_map(body, (SBlock, rewritten))
 
 
 def _lane_loop(schedule: Schedule, block: SBlockRV, lanes: Sequence[int]) -> tuple[LoopRV, int] | None:

@@ -115,7 +115,7 @@ def test_kernels_of_several_reductions_keep_their_results_and_need_no_workspace(
     ((kernel_name, kernel),) = program.kernels.items()
     made = vector_reduction(kernel)
     assert made is not None
-    # the numbers of its rows stay in registers
+    # the numbers of its rows stay in registers; a softmax keeps its exponentials in the result
     assert workspace_bytes(made) <= 6 * 64
     inputs = random_inputs(program)
     (expected,), (found,) = run(program, inputs), run(replace(program, kernels={kernel_name: made}), inputs)
@@ -140,3 +140,14 @@ def test_long_reductions_take_several_vectors_side_by_side(extent: int, name: st
     inputs = random_inputs(program)
     (expected,), (found,) = run(program, inputs), run(replace(program, kernels={kernel_name: made}), inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_exponential_is_computed_once_in_the_result():
+    import tvm_ffi
+    from tvm.ir import Call
+
+    program = lowered([(4, 64)], lambda x: relax.op.nn.softmax(x, -1))
+    made = vector_reduction(_kernel(program))
+    found: list[bool] = []
+    tvm_ffi.structural_walk(made.body, [(Call, lambda call: found.append(getattr(call.op, "name", "") == "tirx.exp"))])
+    assert sum(found) == 1
