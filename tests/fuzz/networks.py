@@ -24,7 +24,7 @@ from .reference import expected
 _INTEGER = ("qdq", "mixed", "calibrated")
 #: graph passes a sequence may begin with
 _GRAPH = (
-    "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr",
+    "simplify", "fold-batch-norm", "fold-batchnorm-to-conv2d", "fold-scale-axis", "eliminate-common-subexpr", "partial-convolutions",
     "combine-parallel-conv2d", "fold-explicit-padding", "push-slices-up", "fuse-transpose-matmul",
     "decompose-ops-for-inference", "fuse-transpose-matmul", "split-heads",
 )  # fmt: skip

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, ClassVar
 
 from ..base import Level, ModulePass
 
 if TYPE_CHECKING:
-    import numpy as np
     from tvm.ir import IRModule
-    from tvm.relax import Expr
-
-    from .rules.dataflow import Dataflow
-
-#: elements compared first: weights of one shape differ there, and need no digest
-_SAMPLE = 64
 
 
 class FusionPass(ModulePass):
@@ -53,9 +45,10 @@ def constants_once(module: IRModule) -> IRModule:
     from tvm.ir import GenericConst, IRModule
 
     from .rules.dataflow import Dataflow
+    from .rules.layout.share_constants import equal_constants
 
     main = module["main"]
-    equal = _equal_constants(Dataflow(main))
+    equal = equal_constants(Dataflow(main))
     if not equal:
         return module
     changed = IRModule(module.functions, attrs=module.attrs)
@@ -63,21 +56,3 @@ def constants_once(module: IRModule) -> IRModule:
         module.get_global_var("main"), tvm_ffi.structural_map(main, (GenericConst, lambda each: equal.get(each, each)))
     )
     return changed
-
-
-def _equal_constants(graph: Dataflow) -> dict[Expr, Expr]:
-    """Return for each constant that repeats another one's bytes the first of these."""
-    groups: dict[tuple[object, ...], list[tuple[Expr, np.ndarray]]] = {}
-    for each in graph.constants():
-        array = graph.constant(each)
-        if array is not None:
-            sample = array.reshape(-1)[:_SAMPLE].tobytes()
-            groups.setdefault((array.shape, graph.dtype(each), sample), []).append((each, array))
-    shared: dict[Expr, Expr] = {}
-    for group in groups.values():
-        first: dict[bytes, Expr] = {}
-        for each, array in group if len(group) > 1 else ():
-            one = first.setdefault(blake2b(array.tobytes()).digest(), each)
-            if not one.same_as(each):
-                shared[each] = one
-    return shared

@@ -60,11 +60,26 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "a clip without bounds": Example(_ROW, lambda x: _op.exp(_op.clip(x, float("-inf"), float("inf")))),
     },
     "simplify-expressions": {
+        "−(−x)": Example(_ROW, lambda x: _op.exp(_op.negative(_op.negative(x)))),
+        "relu of an exponential": Example(_ROW, lambda x: _op.nn.relu(_op.exp(x))),
+        "|−x|": Example(_ROW, lambda x: _op.abs(_op.negative(x))),
+        "floor of a ceiling": Example(_ROW, lambda x: _op.floor(_op.ceil(x))),
+        "not equal": Example(_ROW, lambda x: _where(_op.logical_not(_op.equal(x, _op.floor(x))), x)),
+        "not less, of whole numbers": Example(
+            _ROW, lambda x: _float(_op.logical_not(_op.less(_int(x), _int(_op.exp(x)))))
+        ),
         "a choice of the same": Example(
             _ROW, lambda x: (lambda y: _where(_op.greater(x, relax.const(0.0)), y, y))(_emit(_op.exp(x)))
         ),
         "a choice that is made": Example(_ROW, lambda x: _where(relax.const(True), _op.exp(x), x)),
-        "x ** 0.5": Example(_ROW, lambda x: _op.power(_op.abs(x), relax.const(0.5))),
+        "x − (−y)": Example(_TWO, lambda x, y: _op.subtract(x, _op.negative(y))),
+        "−x · −y": Example(_TWO, lambda x, y: _op.multiply(_op.negative(x), _op.negative(y))),
+        "max(x, x)": Example(_ROW, lambda x: _op.exp(_op.maximum(x, x))),
+        "x / 4": Example(_ROW, lambda x: _op.divide(x, relax.const(4.0))),
+        "x ** 2": Example(_ROW, lambda x: _op.power(x, relax.const(2.0))),
+        "0 − x, and x · −1": Example(
+            _ROW, lambda x: _op.exp(_op.multiply(_op.subtract(relax.const(0.0), _op.exp(x)), relax.const(-1.0)))
+        ),
         "relu and a clip": Example(_ROW, lambda x: _op.clip(_op.nn.relu(x), -1, 6)),
         "a clip and a wider one": Example(_ROW, lambda x: _op.clip(_op.clip(x, -1, 1), -2, 2)),
         "max, then relu": Example(_ROW, lambda x: _op.nn.relu(_op.maximum(x, relax.const(0.5)))),
@@ -78,6 +93,7 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             _TWO, lambda x, y: _op.multiply(x, _op.broadcast_to(_op.max(y, 1, True), (2, 3)))
         ),
         "M + M · s": Example(((2, 3), (2, 1)), lambda x, y: _op.add(x, _op.multiply(y, x))),
+        "an operator on what is broadcast": Example(((1, 3),), lambda x: _op.exp(_op.broadcast_to(_op.abs(x), (2, 3)))),
     },
 }
 TWINS: dict[str, dict[str, Example]] = {
@@ -89,6 +105,11 @@ TWINS: dict[str, dict[str, Example]] = {
         "a sum that broadcasts": Example(((1, 3),), lambda x: _op.add(x, relax.const(np.zeros((2, 3), "float32")))),
     },
     "simplify-expressions": {
+        # false for NaN, as x < y is
+        "not less, of floats": Example(_TWO, lambda x, y: _float(_op.logical_not(_op.less(x, y)))),
+        "x − x, NaN for ∞": Example(_ROW, lambda x: _op.subtract(x, x)),
+        "x · 0, NaN for ∞": Example(_ROW, lambda x: _op.multiply(x, relax.const(0.0))),
+        "x / 3": Example(_ROW, lambda x: _op.divide(x, relax.const(3.0))),
         "exp(log x), NaN below 0": Example(_ROW, lambda x: _op.exp(_op.log(x))),
         "a choice of the same that broadcasts": Example(
             ((1, 3), (2, 1)), lambda x, c: _op.where(_op.greater(c, relax.const(0.0)), x, x)

@@ -39,6 +39,10 @@ def _written_out(x: relax.Expr) -> relax.Expr:
     return _op.add(_op.multiply(_op.divide(_op.subtract(x, mean), spread), gamma), beta)
 
 
+def _zeros(*shape: int) -> relax.Expr:
+    return relax.const(np.zeros(shape, "float32"))
+
+
 _LOWEST = float("-inf")
 
 EXAMPLES: dict[str, dict[str, Example]] = {
@@ -57,6 +61,9 @@ EXAMPLES: dict[str, dict[str, Example]] = {
                 _nn.conv1d(p := _emit(_nn.pad(x, (0, 0, 0, 0, 1, 1))), filled(1, 2, 3)),
                 _nn.conv1d(p, filled(1, 2, 3), padding=(2, 0), dilation=2),
             ),
+        ),
+        "a concatenation with zeros": Example(
+            _PLANE, lambda x: _nn.conv2d(_op.concat([x, _zeros(1, 2, 4, 1)], 3), filled(1, 2, 2, 2))
         ),
         "cropped by a transposed convolution": Example(
             _PLANE, lambda x: _nn.conv2d_transpose(_nn.pad(x, (0, 0, 0, 0, 1, 1, 1, 1)), filled(2, 1, 5, 5), 2, 3)
@@ -126,6 +133,15 @@ EXAMPLES: dict[str, dict[str, Example]] = {
         "forward into a dense layer": Example(
             _ROW, lambda x: _op.matmul(_op.multiply(x, _const(1, 2, 3)), filled(3, 2))
         ),
+        "a shift into the bias": Example(
+            _PLANE,
+            lambda x: _op.add(
+                _nn.conv2d(_op.add(x, _channels(1, 2)), filled(4, 1, 3, 3), groups=2), _channels(1, 2, 3, 4)
+            ),
+        ),
+        "a shift before a dense layer": Example(
+            _ROW, lambda x: _op.matmul(_op.subtract(x, _const(1, 2, 3)), filled(3, 2))
+        ),
     },
     "drop-padding-taps": {
         "one pixel": Example(_POINT, lambda x: _nn.conv2d(x, filled(3, 2, 3, 3), padding=1)),
@@ -133,8 +149,21 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             _PLANE, lambda x: _nn.conv2d(x, filled(2, 1, 3, 3), padding=6, dilation=6, groups=2)
         ),
         "one side of a row": Example(((1, 2, 3),), lambda x: _nn.conv1d(x, filled(1, 2, 5), padding=(4, 0))),
+        "a gap that becomes dilation": Example(((1, 2, 1),), lambda x: _nn.conv1d(x, filled(1, 2, 5), 2, padding=4)),
         "cropped results of a transposed convolution": Example(
             _POINT, lambda x: _nn.conv2d_transpose(x, filled(2, 1, 5, 5), 2, (1, 2, 2, 1))
+        ),
+    },
+    "partial-convolutions": {
+        "a sum of two": Example(
+            (*_PLANE, *_PLANE), lambda x, y: _nn.conv2d(_op.concat([x, _nn.relu(y)], 1), filled(2, 4, 3, 3), padding=1)
+        ),
+        "past a bias, an activation and a pooling": Example(
+            (*_PLANE, *_PLANE),
+            lambda x, y: _nn.conv2d(
+                _nn.max_pool2d(_nn.relu(_op.add(_op.concat([x, y], 1), _channels(1, 2, 3, 4))), (2, 2)),
+                filled(1, 4, 1, 1),
+            ),
         ),
     },
     "combine-parallel-conv2d": {
@@ -205,6 +234,12 @@ TWINS: dict[str, dict[str, Example]] = {
             ((3, 3),), lambda x: _op.matmul(_op.multiply(_op.matmul(x, w := filled(3, 3)), _const(1, 2, 3)), w)
         ),
         "a computed weight": Example(((2, 3), (3, 3)), lambda x, w: _op.multiply(_op.matmul(x, w), _const(1, 2, 3))),
+        "a shift beside padding": Example(
+            _PLANE, lambda x: _nn.conv2d(_op.add(x, _channels(1, 2)), filled(2, 2, 3, 3), padding=1)
+        ),
+        "a shift that would meet more elements": Example(
+            _ROW, lambda x: _op.matmul(_op.add(x, _const(1, 2, 3)), filled(3, 9))
+        ),
     },
     "drop-padding-taps": {
         "every tap meets data": Example(((1, 2, 2, 2),), lambda x: _nn.conv2d(x, filled(3, 2, 3, 3), padding=1)),
@@ -215,6 +250,17 @@ TWINS: dict[str, dict[str, Example]] = {
         ),
         "nothing but padding": Example(
             ((1, 2, 1),), lambda x: _nn.conv1d(x, filled(1, 2, 3), 5, padding=1, dilation=2)
+        ),
+    },
+    "partial-convolutions": {
+        "rows": Example((*_PLANE, *_PLANE), lambda x, y: _nn.conv2d(_op.concat([x, y], 2), filled(2, 2, 3, 3))),
+        "groups": Example(
+            ((1, 2, 5), (1, 1, 5)),
+            lambda x, y: _nn.conv1d(_op.concat([x, y], 1), filled(6, 1, 3), 2, padding=(1, 0), groups=3),
+        ),
+        "another reader": Example(
+            (*_PLANE, *_PLANE),
+            lambda x, y: _op.add(c := _emit(_op.concat([x, y], 1)), _nn.conv2d(c, filled(4, 4, 1, 1))),
         ),
     },
     "combine-parallel-conv2d": {
@@ -238,5 +284,6 @@ REASONS: dict[str, str] = {
     "fold-batch-norm": "rebench/09.onnx, rebench/35.onnx: sums with constants; 53 batch norms in resnet50, 193 in nasnet",
     "fold-scale-axis": "behind fold-batch-norm: 53 products in resnet50, 64 in ocr-det-320",
     "drop-padding-taps": "recurrent nets over frames of one step and classifiers of small planes: seven models, vad and ocr-cls among them",
+    "partial-convolutions": "concatenations before convolutions: squeezenet1.1, unet, nasnet, yolov4-tiny and four detectors and readers of text",
     "combine-parallel-conv2d": "heads of detectors (face-scrfd, mtcnn-pnet), the shortcut of resnet50, sine and cosine of wake-melspectrogram",
 }

@@ -150,6 +150,13 @@ EXAMPLES: dict[str, dict[str, Example]] = {
             ((2, 4),), lambda x: _op.strided_slice(_op.take(_op.exp(x), relax.const(1, "int64"), 0), [0], [1], [3])
         ),
     },
+    "share-constants": {
+        "one value, many times": Example(_ROW, lambda x: _op.multiply(x, relax.const(np.full((2, 3), 2, "float32")))),
+        "one row, many times": Example(
+            _ROW, lambda x: _op.add(x, relax.const(np.array([[1, 2, 3], [1, 2, 3]], "float32")))
+        ),
+        "equal weights": Example(_ROW, lambda x: _op.matmul(_op.nn.relu(_op.matmul(x, filled(3, 3))), filled(3, 3))),
+    },
 }
 TWINS: dict[str, dict[str, Example]] = {
     "cancel-reshapes": {
@@ -206,9 +213,17 @@ TWINS: dict[str, dict[str, Example]] = {
             )(_emit(_op.matmul(x, filled(2, 2)))),
         ),
     },
+    "share-constants": {
+        "weights that differ": Example(_ROW, lambda x: _op.matmul(_op.matmul(x, filled(3, 4)), filled(4, 3))),
+        "a constant that gives the shape": Example(
+            ((1, 3),), lambda x: _op.add(x, relax.const(np.array([[1, 2, 3], [1, 2, 3]], "float32")))
+        ),
+        "zeros of two signs": Example(_ROW, lambda x: _op.divide(x, _const(0.0, -0.0, 0.0))),
+    },
 }
 REASONS: dict[str, str] = {
     "cancel-reshapes": "rebench/01.onnx, rebench/07.onnx: reshapes, squeezes and expand_dims in a row",
     "cancel-transposes": "rebench/03.onnx, rebench/09.onnx: transposes around element-wise operators, as converters leave them",
     "push-slices-up": "speech-plcmos, vad-16k-sequence; classifiers read the first position alone; causal convolutions cut padding off",
+    "share-constants": "rebench/05.onnx, rebench/25.onnx: constants of one value for every element, equal weights",
 }

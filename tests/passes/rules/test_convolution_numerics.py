@@ -20,7 +20,8 @@ pytestmark = pytest.mark.tvm
 #: errors relative to the largest output: the weights are rounded once more
 TOLERANCE = {"float16": 2e-2, "float32": 2e-5, "float64": 1e-12}
 RULES = (
-    "fold-explicit-padding", "fold-batch-norm", "fold-scale-axis", "drop-padding-taps", "combine-parallel-conv2d",
+    "fold-explicit-padding", "fold-batch-norm", "fold-scale-axis", "drop-padding-taps", "partial-convolutions",
+    "combine-parallel-conv2d",
 )  # fmt: skip
 few = st.integers(1, 3)
 
@@ -179,6 +180,31 @@ def test_padding_before_a_convolution(layer: Layer, widths: list[int], order: li
     changed = _agree(module, order, layer.dtype)
     if not layer.operator.endswith("transpose"):
         assert "relax.nn.pad" not in _operators(changed)
+
+
+@settings(max_examples=examples(40))
+@given(layer=layers(), before=steps, order=orders, cut=st.integers(1, 5))
+def test_a_convolution_of_concatenated_channels(layer: Layer, before: list[str], order: list[str], cut: int):
+    from tvm import relax
+
+    channels = layer.shape[layer.channel]
+    if channels == 1:
+        return
+    cut = 1 + cut % (channels - 1)
+    shapes = [
+        tuple(n if axis == layer.channel else each for axis, each in enumerate(layer.shape))
+        for n in (cut, channels - cut)
+    ]
+
+    def body(*parts):
+        x = relax.op.concat(parts, layer.channel)
+        for seed, kind in enumerate(before):
+            x = _step(kind, x, channels, layer, seed)
+        return layer(x)
+
+    changed = _agree(module_of(shapes, body, layer.dtype), [*order, "partial-convolutions"], layer.dtype)
+    if layer.options["groups"] == 1 and "gate" not in before:  # a gate reads all channels
+        assert "relax.concat" not in _operators(changed)
 
 
 @settings(max_examples=examples(40))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from passfit.passes.graph.rules.convolution.drop_padding_taps import Taps, taps
+from passfit.passes.graph.rules.convolution.drop_padding_taps import Taps, taps, transposed_taps
 
 from ... import strategies  # noqa: F401  (the settings of hypothesis)
 from ...profiles import examples
@@ -38,7 +38,7 @@ def _spread(x: np.ndarray, w: np.ndarray, stride: int, dilation: int, before: in
 
 
 def _kept(w: np.ndarray, kept: Taps) -> np.ndarray:
-    return w[kept.first : kept.first + kept.count]
+    return w[kept.first : kept.first + kept.step * kept.count : kept.step]
 
 
 @settings(max_examples=examples(400))
@@ -50,18 +50,17 @@ def test_taps_that_meet_data_are_enough(axis: tuple[int, ...], transposed: bool)
         return
     random = np.random.default_rng(0)
     x, w = random.standard_normal(extent), random.standard_normal(size)
-    steps, met = (extent, results) if transposed else (results, extent)
-    kept = taps(steps, met, size, stride, dilation, before, after)
+    kept = (transposed_taps if transposed else taps)(extent, size, results, stride, dilation, before, after)
     compute = _spread if transposed else _convolved
     expected = compute(x, w, stride, dilation, before, after)
     if kept is None:
         assert not expected.any()
         return
     assert kept.count <= size and kept.before >= 0 and kept.after >= 0
-    found = compute(x, _kept(w, kept), stride, dilation, kept.before, kept.after)
+    found = compute(x, _kept(w, kept), stride, dilation * kept.step, kept.before, kept.after)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [3, 5, 7])
 def test_a_kernel_over_one_pixel_keeps_one_tap(size: int):
-    assert taps(1, 1, size, 1, 1, size // 2, size // 2) == Taps(size // 2, 1, 0, 0)
+    assert taps(1, size, 1, 1, 1, size // 2, size // 2) == Taps(size // 2, 1, 1, 0, 0)

@@ -10,9 +10,11 @@ from .convolution.drop_padding_taps import DropPaddingTaps
 from .convolution.fold_batch_norm import FoldBatchNorm
 from .convolution.fold_explicit_padding import FoldExplicitPadding
 from .convolution.fold_scale_axis import FoldScaleAxis
+from .convolution.partial_convolutions import PartialConvolutions
 from .layout.cancel_reshapes import CancelReshapes
 from .layout.cancel_transposes import CancelTransposes
 from .layout.push_slices_up import PushSlicesUp
+from .layout.share_constants import ShareConstants
 from .rule import Rule
 
 RULES: tuple[type[Rule], ...] = (
@@ -26,6 +28,8 @@ RULES: tuple[type[Rule], ...] = (
     CancelReshapes,
     CancelTransposes,
     PushSlicesUp,
+    ShareConstants,
+    PartialConvolutions,
     CombineParallelConv2D,
 )
 

@@ -27,10 +27,6 @@ class Dataflow:
 
     #: constructors of Relax operators, so that rules need no import of TVM
     op = relax.op
-    #: static shape of an expression with a type, None if it has none; of one that is known to have it; and its dtype
-    shape = staticmethod(shape_of)
-    static_shape = staticmethod(static_shape)
-    dtype = staticmethod(dtype_of)
 
     def __init__(self, function: relax.Function):
         # keyed by handle, since equality of TVM's objects is slow; each value holds the object, so that none is used twice
@@ -41,6 +37,7 @@ class Dataflow:
         self._bindings: list[tuple[relax.Var, relax.Expr]] = []
         self._calls: list[tuple[str, relax.Var, relax.Call]] = []
         self._operators: dict[int, str] = {}
+        self._shapes: dict[int, tuple[relax.Expr, tuple[int, ...] | None]] = {}
         self._arrays: dict[int, tuple[relax.Expr, np.ndarray | None]] = {}
         self._outputs: set[int] = set()
         if not isinstance(function.body, relax.SeqExpr):
@@ -76,6 +73,10 @@ class Dataflow:
         else:
             for each in children(expr):
                 self._count(each, user)
+
+    def bindings(self) -> Iterator[tuple[relax.Var, relax.Expr]]:
+        """Yield calls, tuples, items of tuples and constants with their variables, in order."""
+        return iter(self._bindings)
 
     def calls(self, *operators: str) -> Iterator[tuple[relax.Var, relax.Call]]:
         """Yield the calls of these operators (`relax.add`), by default of all, with their variables, in order."""
@@ -114,6 +115,22 @@ class Dataflow:
     def call(self, expr: relax.Expr, *operators: str) -> relax.Call | None:
         """Return the call bound to `expr` if its operator is one of `operators` (`relax.add`); else None."""
         return self.value(expr) if self.operator(expr) in operators else None
+
+    def shape(self, expr: relax.Expr) -> tuple[int, ...] | None:
+        """Return the static shape of an expression with a type; None if it has none."""
+        key = expr.__chandle__()
+        if key not in self._shapes:
+            self._shapes[key] = expr, shape_of(expr)
+        return self._shapes[key][1]
+
+    def static_shape(self, expr: relax.Expr) -> tuple[int, ...]:
+        """Return the shape of an expression that is known to have a static one."""
+        shape = self.shape(expr)
+        return static_shape(expr) if shape is None else shape
+
+    def dtype(self, expr: relax.Expr) -> str:
+        """Return the dtype of an expression with a tensor type; empty if it has none."""
+        return dtype_of(expr)
 
     def same_type(self, one: relax.Expr, other: relax.Expr) -> bool:
         """Return whether two tensors have one static shape and one dtype."""

@@ -28,12 +28,19 @@ RESHAPES = relax_operators("reshape flatten nn.batch_flatten squeeze expand_dims
 MAX_POOLS = relax_operators("nn.max_pool1d nn.max_pool2d nn.max_pool3d")
 AVERAGE_POOLS = relax_operators("nn.avg_pool1d nn.avg_pool2d nn.avg_pool3d")
 REDUCTIONS = relax_operators("sum mean max min prod")
+#: the result is one of the operands, so any order and any repetition gives the same bits
+LATTICE = relax_operators("maximum minimum logical_and logical_or bitwise_and bitwise_or")
 #: no result is below 0
 NEVER_NEGATIVE = relax_operators("abs exp sigmoid sqrt square nn.relu nn.relu6 nn.softmax")
 #: operands may come in any order; floats re-associate
-COMMUTATIVE = relax_operators("add multiply bitwise_xor maximum minimum logical_and logical_or bitwise_and bitwise_or")
+COMMUTATIVE = LATTICE | relax_operators("add multiply bitwise_xor")
 
 
 def is_float(dtype: str) -> bool:
     """Return whether a dtype holds floating-point numbers."""
     return dtype.startswith(("float", "bfloat"))
+
+
+def is_integer(dtype: str) -> bool:
+    """Return whether a dtype holds whole numbers, which wrap around; booleans are none."""
+    return dtype.startswith(("int", "uint"))

@@ -15,7 +15,7 @@ _INF = float("inf")
 Interval = tuple[float, float]
 
 
-def merge_clamps(call: Call, graph: Dataflow) -> Expr | None:
+def merge_clamps(name: str, call: Call, graph: Dataflow) -> Expr | None:
     """Return one clip in place of two; the inner one alone if the outer one changes nothing more.
 
     Legal for floats; a bound that is NaN, or an interval that is empty, stays as it is.

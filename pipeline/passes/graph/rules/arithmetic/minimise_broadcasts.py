@@ -1,10 +1,12 @@
 """`minimise-broadcasts`: compute on values before they are broadcast.
 
-    (M₁ + s₁) + (M₂ + s₂)  →  (M₁ + M₂) + (s₁ + s₂)        M · broadcast(s)  →  M · s        M + M · s  →  M · (s + 1)
+    (M₁ + s₁) + (M₂ + s₂)  →  (M₁ + M₂) + (s₁ + s₂)        M · broadcast(s)  →  M · s        f(broadcast(s))  →  broadcast(f(s))
+    M + M · s  →  M · (s + 1)
 
 Nested operands of one commutative operator are taken smallest pair first, if that computes fewer elements; the same
 number leaves the nesting alone, since that decides which values live together. Legal for whole numbers, maxima and logic,
-and up to re-association for floats. A broadcast is dropped where the other operands give the result its shape.
+and up to re-association for floats. A broadcast is dropped where the other operands give the result its shape, and moves
+behind element-wise operators, whichever they are, if all their operands are smaller without it.
 """
 
 from __future__ import annotations
@@ -54,7 +56,13 @@ class MinimiseBroadcasts(Rule):
         shapes = [shape for each in small if (shape := graph.shape(each)) is not None]
         if all(one is other for one, other in zip(small, operands)) or len(shapes) < len(small):
             return None
-        return graph.like(call, small) if np.broadcast_shapes(*shapes) == graph.shape(call) else None
+        shape, before = np.broadcast_shapes(*shapes), graph.static_shape(call)
+        if shape == before:
+            return graph.like(call, small)
+        alone = all(graph.uses(each) == 1 for each, other in zip(operands, small) if each is not other)
+        if not alone or prod(shape) >= prod(before):
+            return None
+        return graph.op.broadcast_to(graph.like(call, small), before)
 
 
 def _gate(call: Call, graph: Dataflow) -> Expr | None:

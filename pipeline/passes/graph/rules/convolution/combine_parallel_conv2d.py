@@ -53,7 +53,7 @@ class CombineParallelConv2D(Rule):
                 outer = geometry.kernel_layout.index("O")
                 weights = [graph.constant(call.args[1]) for _, call in branches]
                 combined = geometry.call(data, graph.const(np.concatenate(weights, outer)))
-                bounds = list(accumulate(graph.static_shape(call.args[1])[outer] for _, call in branches))[:-1]
+                bounds = list(accumulate(weight.shape[outer] for weight in weights))[:-1]
                 parts = relax.op.split(combined, bounds, geometry.channel_axis)
                 found |= {var: relax.TupleGetItem(parts, number) for number, (var, _) in enumerate(branches)}
         return found

@@ -6,8 +6,8 @@
     max_pool(pad(x, v))          =  max_pool(x), padding grown           if v is −∞, or v is 0 and x ≥ 0
 
 Legal for constant padding of spatial axes alone, none negative, any layout, rank, stride, dilation, number of groups.
-Every window of a maximum must meet data: no padding as wide as the window, no dilation, no ceil mode.
-All readers must take the padding, else the padded copy stays and nothing is gained.
+Every window of a maximum must meet data: no padding as wide as the window, no dilation, no ceil mode. A concatenation with
+constant zeros is padding too. All readers must take the padding, else the padded copy stays and nothing is gained.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class FoldExplicitPadding(Rule):
         from .padding import padding_of
 
         found: dict[Var, Expr] = {}
-        for var, call in graph.calls("relax.nn.pad"):
-            padding = padding_of(call)
+        for var, call in graph.calls("relax.nn.pad", "relax.concat"):
+            padding = padding_of(call, graph)
             readers = graph.users(var)
             if padding is None or len(readers) != graph.uses(var):
                 continue

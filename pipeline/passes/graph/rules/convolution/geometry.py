@@ -68,6 +68,9 @@ class Geometry:
         """Return the spatial axes of the weight."""
         return tuple(map(self.kernel_layout.index, self.spatial))
 
+    def unpadded(self) -> bool:
+        return not any((*self.before, *self.after))
+
     def call(self, data: relax.Expr, weight: relax.Expr, out_dtype: str | None = None) -> relax.Call:
         """Return the convolution of `data` with `weight`, accumulated in `out_dtype`; None: in theirs."""
         options = {"output_padding": list(self.extra)} if self.transposed else {}

@@ -1,4 +1,4 @@
-"""Scale convolutions and products with a constant weight, by way of the weight."""
+"""Scale and shift convolutions and products with a constant weight, by way of the weight."""
 
 from __future__ import annotations
 
@@ -97,3 +97,25 @@ class Linear:
             return self.geometry.call(self.data, weight)
         operands = (self.data, weight) if self.weight_last else (weight, self.data)
         return relax.op.matmul(*operands)
+
+    def shifted(self, shift: Channels, graph: Dataflow) -> np.ndarray | None:
+        """Return the result for data that is `shift` everywhere, to broadcast along the result.
+
+        None where it differs from place to place: next to padding, in transposed convolutions, in stacks of products.
+        """
+        if shift.axis not in (None, self.taken):
+            return None
+        weight = graph.constant(self.weight)
+        if weight is None or (self.geometry is None and weight.ndim != 2):
+            return None
+        if self.geometry is not None and (self.geometry.transposed or not self.geometry.unpadded()):
+            return None
+        places = tuple(axis for axis in range(weight.ndim) if axis not in (self.inner, self.outer))
+        sums = weight.sum(axis=places, dtype="float64") if places else weight
+        sums = sums if self.outer < self.inner else sums.T  # [outer, channels of a group]
+        groups = self.geometry.groups if self.geometry is not None else 1
+        per_group = np.broadcast_to(shift.values, (sums.shape[1] * groups,)).reshape(groups, -1)
+        values = np.einsum("goi,gi->go", sums.reshape(groups, -1, sums.shape[1]), per_group, dtype="float64").reshape(
+            -1
+        )
+        return Channels(self.given, values).array(len(static_shape(self.call)))

@@ -1,4 +1,4 @@
-"""Read constant padding."""
+"""Read constant padding: the operator, and concatenations with constants of one value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tvm import relax
 
-from ..dataflow import MOVES, Dataflow, dtype_of
+from ..dataflow import MOVES, Dataflow, dtype_of, shape_of, static_shape
 from ..operators import AVERAGE_POOLS, MAX_POOLS, NEVER_NEGATIVE
 from .constants import FLOATS
 
@@ -43,12 +43,33 @@ def windows_meet_data(pooling: relax.Call, padding: Sequence[int]) -> bool:
     return dense and all(map(int.__lt__, padding, 2 * [int(size) for size in attrs.pool_size]))
 
 
-def padding_of(call: relax.Call) -> Padding | None:
-    """Read a pad with one value; None for another, or negative widths."""
-    widths = [int(each) for each in call.attrs.pad_width]
-    if dtype_of(call) not in FLOATS or str(call.attrs.pad_mode) != "constant" or min(widths, default=-1) < 0:
+def padding_of(call: relax.Call, graph: Dataflow) -> Padding | None:
+    """Read a call that pads with one value; None for another, or negative widths."""
+    if dtype_of(call) not in FLOATS:
         return None
-    return Padding(call.args[0], tuple(widths[::2]), tuple(widths[1::2]), float(call.attrs.pad_value))
+    if graph.operator(call) == "relax.nn.pad":
+        widths = [int(each) for each in call.attrs.pad_width]
+        if str(call.attrs.pad_mode) != "constant" or min(widths, default=-1) < 0:
+            return None
+        return Padding(call.args[0], tuple(widths[::2]), tuple(widths[1::2]), float(call.attrs.pad_value))
+    return _concatenation(call, graph)
+
+
+def _concatenation(call: relax.Call, graph: Dataflow) -> Padding | None:
+    fields, shape = graph.fields(call.args[0]), shape_of(call)
+    uniform = [graph.uniform(field) for field in fields]
+    computed = [place for place, value in enumerate(uniform) if value is None]
+    if len(computed) != 1 or len(fields) < 2 or shape is None:
+        return None
+    place, axis = computed[0], int(call.attrs.axis) % len(shape)
+    before, after = [0] * len(shape), [0] * len(shape)
+    values = set()
+    for number, (field, value) in enumerate(zip(fields, uniform)):
+        if value is not None:
+            values.add(float(value))
+            side = before if number < place else after
+            side[axis] += static_shape(field)[axis]
+    return Padding(fields[place], tuple(before), tuple(after), values.pop()) if len(values) == 1 else None
 
 
 def _is_never_negative(expr: relax.Expr, graph: Dataflow) -> bool:
