@@ -93,8 +93,7 @@ def inline_producers(
             continue
         if keep_epilogues and _is_repeated_epilogue(schedule, block):
             continue
-        if not is_reduction(schedule, block):  # TVM takes as long to refuse one as to inline another block
-            attempt(schedule.compute_inline, block)
+        inline(schedule, block)
 
 
 def only_block(schedule: Schedule) -> tuple[SBlockRV | None, list[LoopRV]]:
@@ -114,6 +113,12 @@ def schedule_only_block(kernel: PrimFunc, steps: Callable[[Schedule, SBlockRV, l
         return scheduled_kernel(schedule, kernel) if block is not None and steps(schedule, block, loops) else None
     except REFUSALS:
         return None
+
+
+def inline(schedule: Schedule, block: SBlockRV) -> None:
+    """Inline a block if TVM can. A reduction never is, and TVM takes as long to say so as to inline another block."""
+    if not is_reduction(schedule, block):
+        attempt(schedule.compute_inline, block)
 
 
 def pads_for_reduction(schedule: Schedule, block: SBlockRV) -> bool:

@@ -51,7 +51,7 @@ class CombineParallelConv2D(Rule):
         for (data, geometry, _), branches in groups.items():
             if len(branches) > 1:
                 outer = geometry.kernel_layout.index("O")
-                weights = [graph.constant(call.args[1]) for _, call in branches]
+                weights = [array for _, call in branches if (array := graph.constant(call.args[1])) is not None]
                 combined = geometry.call(data, graph.const(np.concatenate(weights, outer)))
                 bounds = list(accumulate(weight.shape[outer] for weight in weights))[:-1]
                 parts = relax.op.split(combined, bounds, geometry.channel_axis)
