@@ -57,13 +57,17 @@ class BlockValue:
 
 @dataclass(frozen=True)
 class Expansion:
-    """Stores of a kernel, in order. Its last parameter, number `result`, is written."""
+    """Stores of a kernel, in order.
 
-    result: int
+    The first `operands` parameters are read, the last `results` are written.
+    """
+
+    operands: int
+    results: int
     stores: tuple[BlockValue, ...]
 
-    def size(self, operands: Sequence[int]) -> tuple[int, int]:
-        """Count the operations of the result, and of all sums within, for operands of these sizes."""
+    def sizes(self, operands: Sequence[int]) -> tuple[list[int], int]:
+        """Count operations per result, and of all sums within, for operands of these sizes."""
         known = dict(enumerate(operands))
         kept = 0
         for store in self.stores:
@@ -71,12 +75,12 @@ class Expansion:
             if store.kept:
                 kept, size = kept + size, 1
             known[store.buffer] = size
-        return known.get(self.result, 1), kept
+        return [known.get(self.operands + number, 1) for number in range(self.results)], kept
 
 
 @memoise_by_structure
-def expansion(kernel: PrimFunc) -> Expansion:
-    """Expand an unscheduled kernel of one result."""
+def expansion(kernel: PrimFunc, results: int) -> Expansion:
+    """Expand an unscheduled kernel; its last `results` parameters are written."""
     numbers: dict[Var, int] = {param: number for number, param in enumerate(kernel.params)}
     found: list[BlockValue] = []
     blocks: list[SBlock] = []
@@ -89,7 +93,7 @@ def expansion(kernel: PrimFunc) -> Expansion:
             buffer = numbers.setdefault(store.buffer, len(numbers))
             others = tuple((place, weight) for place, weight in reads if place != buffer)
             found.append(BlockValue(buffer, operations + 1, others, block.init is not None))
-    return Expansion(len(kernel.params) - 1, tuple(found))
+    return Expansion(len(kernel.params) - results, results, tuple(found))
 
 
 def _read(expr: Expr, weight: int, numbers: dict[Var, int], reads: list[tuple[int, int]]) -> int:

@@ -112,10 +112,10 @@ def test_the_count_is_that_of_the_inlined_kernel():
         return x
 
     (kernel,) = lowered([_SHAPE], body).kernels.values()
-    size, sums = expansion(kernel).size([0])
+    (size,), sums = expansion(kernel, 1).sizes([0])
     stores = 6
     assert sums == 0 and _loads(kernel) == 2**6
-    assert size == 2 * (2**6 - 1) and len(expansion(kernel).stores) == stores
+    assert size == 2 * (2**6 - 1) and len(expansion(kernel, 1).stores) == stores
 
 
 def test_groups_of_ordinary_size_stay_as_they_are():
