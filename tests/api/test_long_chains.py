@@ -36,7 +36,7 @@ def _model(steps: list[str]) -> onnx.ModelProto:
 def test_a_chain_of_values_read_twice_compiles(tmp_path: Path):
     model = tmp_path / "chain.onnx"
     onnx.save(_model(["swish"] * 16 + ["double"] * 18 + ["Tanh", "swish", "Sin", "double"] * 2), model)
-    command = [sys.executable, "-m", "passfit.cli", "compile", str(model), "--target", "x86-64", "--evaluations", "20"]
+    command = [sys.executable, "-m", "passfit.cli", "compile", str(model), "--target", "x86-64", "--evaluations", "2"]
     done = subprocess.run([*command, "--out", str(tmp_path / "out")], timeout=_STUCK, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     footprint = json.loads((tmp_path / "out" / "footprint.json").read_text())

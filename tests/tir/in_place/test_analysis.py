@@ -50,7 +50,7 @@ def first(*numbers: int) -> tuple[Overlay, ...]:
         ([(4, 4)], lambda x: relax.op.add(x, relax.op.permute_dims(x)), ()),
         ([_SHAPE], lambda x: relax.op.flip(x, 3), ()),
         ([(6,)], lambda x: relax.op.cumsum(x, 0), ()),
-        ([_SHAPE], lambda x: relax.op.nn.softmax(x), ()),
+        ([_SHAPE], lambda x: relax.op.nn.softmax(x), (Overlay(0, 0),)),
         ([_SHAPE], lambda x: relax.op.sum(x, axis=[3], keepdims=True), ()),
         ([(1, 4, 6, 6)], lambda x: relax.op.nn.max_pool2d(x, (3, 3), padding=1), ()),
         ([(1, 4, 8, 8)], lambda x: relax.op.nn.conv2d(x, weight(4, 4, 3, 3), padding=1), ()),
