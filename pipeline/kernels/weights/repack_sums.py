@@ -52,7 +52,7 @@ class RepackSums(Repack):
         return shape[self.dimension] // self.width, self.starts + (0 if self.zero is None else 4 * self.width)
 
     def linear(self, indices, places: tuple[int, ...]):
-        """Return the number of an element among those that differ along `places`."""
+        """Number an element among its neighbours along `places`."""
         linear = 0
         for place in places:
             linear = linear * self.extents[place] + indices[place]

@@ -106,9 +106,9 @@ def _within_time(
         least = []
     added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     known = splitter.plans(own)
-    for plan in (splitter.lowest(own, known, extra_compute), lowest(known)):
-        grown = growing_plans(splitter, plan) if evaluator.target.threads == 1 else ()
-        added += (tried := _finest_within(evaluator, splitter, own, plan, limit, grown))
+    repeating = splitter.lowest(own, known, extra_compute)
+    for plan in (repeating, lowest(known)) if repeating.repeats else (repeating,):
+        added += (tried := _finest_within(evaluator, splitter, own, plan, limit, growing_plans(splitter, plan)))
         if any(costs.cycles <= limit for _, costs in tried):
             break  # else repeats may take too long by themselves
     for state, plan in least:

@@ -36,12 +36,7 @@ _WORTH = 0.02
 def try_growth(
     evaluator: Evaluator, splitter: Splitter, refinement: Refinement, max_extra_compute: float
 ) -> Refinement:
-    """Return the refinement with the least ram, in bytes, of plans whose results grow; itself if none is lower.
-
-    Libraries of several threads keep results apart.
-    """
-    if evaluator.target.threads > 1:
-        return refinement
+    """Return the refinement with the least ram, in bytes, of plans whose results grow; itself if none is lower."""
     found = evaluator.evaluate(refinement.best.module_passes)
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
     if refinement.levers[-1].arena <= plan.unavoidable:

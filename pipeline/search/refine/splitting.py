@@ -165,8 +165,10 @@ class Splitter:
         """Yield plans of the same steps whose results may grow over operands, the least bytes first.
 
         A part of 0.5 allows half the bytes between the least peak and the plan's on top. None saves less than `worth` of
-        the plan's bytes.
+        the plan's bytes. Libraries of several threads keep results apart: they have none.
         """
+        if self._evaluator.target.threads > 1:
+            return
         most = int(plan.nbytes * (1 - worth))
         known = KnownForms(plan.alignment)
         least = partition_within(most, plan.repeated, plan.splits, plan.alignment, known, growing=True)

@@ -66,7 +66,7 @@ class MinimiseBroadcasts(Rule):
 
 
 def _gate(call: Call, graph: Dataflow) -> Expr | None:
-    """Return M · (s + 1) for M + M · s with a smaller s, as residual gates compute it; None for any other call."""
+    """Factor M + M · s, a residual gate, into M · (s + 1) for a smaller s; None for any other call."""
     if graph.operator(call) != "relax.add":
         return None
     for whole, product in (call.args, call.args[::-1]):
