@@ -38,10 +38,11 @@ class Accepted:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Best state of one set of lossy passes, with its objective in bytes after refinement."""
+    """Best state of one set of lossy passes, with its objective in bytes after refinement; and `Lowest.growing`."""
 
     found: Evaluation
     reached: int
+    growing: Evaluation | None = None
 
     @property
     def rank(self) -> tuple[int, ...]:
@@ -74,16 +75,26 @@ def refine_winner(
     else:
         best = [evaluator.finest_order(each[:ORDERED]) for each in trace.finalists()]
         choices, complete = [_Choice(each, each.cost[0]) for each in best], True
-    for choice in sorted(choices, key=lambda each: each.rank):
+
+    def refine_choice(choice: _Choice) -> tuple[Refinement, tuple[Worth, ...]]:
         ablation: tuple[Worth, ...] = ()
         if trace.short:
             refinement = refine_one(remove_idle(evaluator, choice.found))
         else:
             refinement, ablation = _shortest(evaluator, choice, refine_one)
-        failures |= refinement.failures
+        failures.update(refinement.failures)
         by_ram = evaluator.objective == "ram" and refinement.ram > enough
         if extra_compute and by_ram and not evaluator.effort.over(WINNER):
             refinement = try_growth(evaluator, splitter, refinement, extra_compute)
+        return refinement, ablation
+
+    for choice in sorted(choices, key=lambda each: each.rank):
+        refinement, ablation = refine_choice(choice)
+        if choice.growing is not None and refinement.ram > enough and not evaluator.effort.over(WINNER):
+            other = refine_choice(_Choice(choice.growing, 0))
+            tried = (*refinement.tried, *other[0].tried)
+            refinement, ablation = min((refinement, ablation), other, key=lambda each: each[0].ram)
+            refinement = replace(refinement, tried=tried)
         reason = refuse(refinement.best.sequence) if refinement.best.loss else ""
         if not reason:
             return Accepted(replace(refinement, failures=failures), ablation, rejected, complete)
@@ -104,7 +115,7 @@ def _choose_by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None
         lowest = lowest_finalist(trace.evaluator, splitter, finalists, extra_compute, default, exact)
         complete = complete and lowest.complete
         if lowest.found is not None:
-            choices.append(_Choice(lowest.found, lowest.ram))
+            choices.append(_Choice(lowest.found, lowest.ram, lowest.growing))
             exact = exact if lowest.found.loss else lowest.ram
     return choices, complete
 

@@ -1,6 +1,6 @@
 """Find the finalist of lowest ram after refinement, without refining each fully.
 
-    split ──► reorder ──► repeat
+    split ──► reorder ──► repeat ──► which other one may grow to less
 
 Branch and bound: a finalist stays as long as its bound is below the best so far, since a state that is bad with whole
 kernels may be the lowest with splits. Only bounds rule a finalist out, or the effort allowed, which clears `complete`.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from ...passes.program.order import Order
 from ..effort import FINALISTS
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement
+from .growing import growing_plans
 from .split_plan import SplitPlan, lowest, promising
 from .splitting import Splitter
 
@@ -39,12 +40,14 @@ _Looked = tuple[Evaluation, tuple[SplitPlan, ...]]
 class Lowest:
     """Lowest finalist, with whole kernels, and its ram in bytes after refinement; None if none is low enough.
 
-    `complete`: only finalists whose bound is no lower were left out.
+    `complete`: only finalists whose bound is no lower were left out. `growing`: another finalist, whose results may grow
+    over operands until it takes less than that.
     """
 
     found: Evaluation | None
     ram: int
     complete: bool
+    growing: Evaluation | None = None
 
 
 def lowest_finalist(
@@ -70,7 +73,7 @@ def lowest_finalist(
     looked_at = race.split(sorted(finalists, key=lambda each: each.key != first))
     race.reorder(finalists)
     race.repeat(sorted(looked_at, key=lambda one: one[0].key != first), extra_compute)
-    return race.lowest()
+    return replace(race.lowest(), growing=race.growing(looked_at, extra_compute))
 
 
 class _Race:
@@ -157,6 +160,18 @@ class _Race:
             for (each, plans), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
                 steps += self._splitter.tried(plans, extra_compute)
                 self._try(each, plan, self.limit)
+
+    def growing(self, looked_at: Sequence[_Looked], extra_compute: float) -> Evaluation | None:
+        """Return the finalist of the least bytes with results that grow; None if it is the best so far, or takes no less."""
+        if self._best is None or self._evaluator.effort.over(FINALISTS):
+            return None
+        least: dict[int, Evaluation] = {}
+        asked = [(each, plans) for each, plans in looked_at if each.least < self.limit]
+        for (each, _), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
+            for grown in islice(growing_plans(self._splitter, plan), 1):
+                least.setdefault(grown.nbytes + each.result.ram - each.result.arena, each)
+        nbytes = min(least, default=0)
+        return least[nbytes] if 0 < nbytes < self.limit and least[nbytes] is not self._best[0] else None
 
     def _going(self, finalists: Iterable[Evaluation], below: float) -> list[Evaluation]:
         """Filter finalists by bound: it must allow less than so many bytes."""

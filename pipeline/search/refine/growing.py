@@ -26,7 +26,7 @@ _CYCLES = 1.1
 #: bytes allowed on top of the least, as a factor, where they save more cycles
 _MORE = 1.05
 #: parts of the bytes between the least peak and the winner's that are allowed on top of the least
-_PARTS = (0.0, 0.25, 0.5, 0.75)
+_PARTS = tuple(part / 10 for part in range(10))
 #: plans evaluated at once; the same for any number of workers, and so the result
 _AT_ONCE = 2
 #: least part of the winner's bytes that is worth another plan

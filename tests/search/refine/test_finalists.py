@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("tvm")
 
 from passfit.search.evaluate.candidates import starts
+from passfit.search.refine import accept
 from passfit.search.refine import finalists as race
+from passfit.search.refine.accept import refine_winner
 from passfit.search.refine.finalists import lowest_finalist
-from passfit.search.refine.levers import refine
+from passfit.search.refine.levers import Attempt, refine
 from passfit.search.refine.splitting import Splitter
 
 from ..test_search import evaluator, network
@@ -64,3 +69,43 @@ def test_finalists_left_out_for_effort_are_told(monkeypatch):
     lowest = lowest_finalist(tried, Splitter(tried), finalists, 0.25, first)
     assert not lowest.complete
     assert lowest.ram <= refine(tried, Splitter(tried), finalists[-1], 0.25).ram, "the first is never left out"
+
+
+@pytest.mark.parametrize(
+    "own, others, told", [(True, True, False), (True, False, False), (False, True, True), (False, False, False)]
+)
+def test_another_finalist_whose_results_may_grow_to_less_is_told(monkeypatch, own, others, told):
+    tried, finalists = states()
+    splitter = Splitter(tried)
+    found = lowest_finalist(tried, splitter, finalists, 0.25).found
+    form = splitter.lowest(found, splitter.plans(found), 0.25).form
+
+    def grown(_, plan):
+        nbytes = 64 if plan.form == form else 128
+        return iter([replace(plan, nbytes=nbytes)] if (own if plan.form == form else others) else [])
+
+    monkeypatch.setattr(race, "growing_plans", grown)
+    lowest = lowest_finalist(tried, splitter, finalists, 0.25)
+    assert lowest.found is found and (lowest.growing is not None) == told
+    assert lowest.growing is not found
+
+
+@pytest.mark.parametrize("grows", [True, False])
+def test_a_finalist_that_grows_to_less_than_the_lowest_replaces_it(monkeypatch, grows):
+    tried, finalists = states()
+    before = lowest_finalist(tried, Splitter(tried), finalists, 0.25)
+    other = next(each for each in finalists if each.key != before.found.key)
+    monkeypatch.setattr(accept, "lowest_finalist", lambda *_: replace(before, growing=other))
+
+    def try_growth(evaluator, splitter, refinement, extra_compute):
+        best = refinement.best
+        if not grows or best.key != other.key:
+            return refinement
+        lower = replace(best, footprint=replace(best.footprint, ram=before.ram - 1))
+        return refinement.taken(Attempt("grow", lower))
+
+    monkeypatch.setattr(accept, "try_growth", try_growth)
+    trace = SimpleNamespace(evaluator=tried, short=True, finalists=lambda: [finalists])
+    refinement = refine_winner(trace, Splitter(tried), lambda _: "", 0.25, ()).refinement
+    assert refinement.ram == before.ram - grows
+    assert {each.evaluation.key for each in refinement.tried} == {before.found.key, other.key}
