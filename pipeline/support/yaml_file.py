@@ -21,9 +21,13 @@ def read_yaml(path: Path) -> object:
 def read_yaml_text(path: Path) -> str:
     """Read the text of the file, its line ends unchanged. Raises ConfigError if that fails."""
     try:
+        if path.is_fifo():  # it would wait for a writer
+            raise ConfigError(f"{path}: a pipe, not a file.", "Give a file.")
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file.", "Write one with `passfit init`.") from None
+        above = next((folder for folder in path.resolve().parent.parents if (folder / path.name).is_file()), None)
+        hint = "Write one with `passfit init`." if above is None else f"Run it in '{above}', which has one."
+        raise ConfigError(f"{path}: no such file.", hint) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text: byte {error.start}.", "Save it as UTF-8.") from None
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -251,6 +252,12 @@ def test_a_file_that_cannot_be_read(tmp_path):
     (tmp_path / "params.yaml").write_bytes(b"search: \xff")
     with pytest.raises(ConfigError, match="not UTF-8"):
         load_params(tmp_path / "params.yaml")
+    (tmp_path / "models").mkdir()
+    with pytest.raises(ConfigError, match=f"no such file. Run it in '{tmp_path}'"):
+        load_params(tmp_path / "models" / "params.yaml")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ConfigError, match="a pipe"):
+        load_params(tmp_path / "pipe")
 
 
 def test_words_are_words_as_in_dvc(load):

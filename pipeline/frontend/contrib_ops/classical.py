@@ -101,7 +101,7 @@ def _classifier(node: NodeView, build: NodeBuilder) -> None:
 
 
 def _features(node: NodeView, build: NodeBuilder) -> None:
-    """Build the choice of columns; a vector is a row."""
+    """Build the choice of columns; a vector is a row. Negative columns are out of range, as for ONNX Runtime."""
     value, index = node.input
     rank = node.rank(value)
     if rank is None:
@@ -110,7 +110,13 @@ def _features(node: NodeView, build: NodeBuilder) -> None:
         raise UnsupportedForm("it chooses among texts, which C libraries here do not return")
     if rank == 1:
         value = build.node("Unsqueeze", value, build.integers(0))
+    count, known = node.extent(node.input[0], -1), node.constant(index)
+    if known is not None and count is not None and ((known < 0) | (known >= count)).any():
+        raise UnsupportedForm(f"it chooses columns that its input of {count} does not have", "Correct its indices.")
     columns = build.node("Reshape", index, build.integers(-1))
+    if known is None and count is not None:
+        negative = build.node("Less", columns, build.integers(0))
+        columns = build.node("Where", negative, build.integers(count), columns)
     build.node("Gather", value, columns, axis=-1, result=node.result)
 
 

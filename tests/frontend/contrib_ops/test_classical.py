@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 from skl2onnx import to_onnx
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
@@ -153,6 +154,21 @@ def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path, operator
     with pytest.raises(ModelError) as refused:
         import_model(save(model, tmp_path))
     assert refused.value.hint == ("Check the shapes given." if operator == "Imputer" else "Export the model again.")
+
+
+@pytest.mark.parametrize("columns", [[-1, 0], [0, 3]])
+def test_columns_out_of_range_are_refused_or_fail_as_in_onnxruntime(tmp_path: Path, columns: list[int]) -> None:
+    choice = helper.make_node("ArrayFeatureExtractor", ["X", "columns"], ["y"], domain="ai.onnx.ml")
+    constant = numpy_helper.from_array(np.int64(columns), "columns")
+    with pytest.raises(ModelError, match="columns that its input of 3 does not have"):
+        import_model(save(model_of([choice], {"X": [2, 3]}, ["y"], [constant], domain="ai.onnx.ml"), tmp_path))
+    asked = model_of([choice], {"X": [2, 3], "columns": [2]}, ["y"], domain="ai.onnx.ml")
+    asked.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
+    imported, rows = import_model(save(asked, tmp_path)), np.arange(6, dtype=np.float32).reshape(2, 3)
+    (found,) = run(imported, {"X": rows, "columns": np.int64([2, 0])})
+    np.testing.assert_array_equal(found, rows[:, [2, 0]])
+    with pytest.raises(InvalidArgument):
+        run(imported, {"X": rows, "columns": np.int64(columns)})
 
 
 @pytest.mark.parametrize("fault", [IndexError, KeyError, StopIteration, ValueError])
