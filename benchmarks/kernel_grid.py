@@ -3,6 +3,7 @@
     .venv/bin/python benchmarks/kernel_grid.py                      all cases, in some minutes
     .venv/bin/python benchmarks/kernel_grid.py --only transposed    cases whose title holds the pattern; printed only
     .venv/bin/python benchmarks/kernel_grid.py --target NAME        built for another target that runs here
+    .venv/bin/python benchmarks/kernel_grid.py --before PATH        beside the libraries of another checkout with its own .venv
 
 Each operator of grid_cases.py is a model of its own, compiled with one sequence, without a search, and compared with
 ONNX Runtime's outputs; then both run turn by turn in one process, one thread each. Rows are kept by commit.
@@ -14,6 +15,7 @@ import argparse
 import ctypes
 import json
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -24,23 +26,16 @@ import numpy as np
 import onnxruntime
 import timing
 from grid_cases import Case, cases
+from grid_libraries import build, slug
 from head import HERE, begin
 from main_tables import widest
 from models import geometric_mean
 
-from passfit.codegen.build_library import build_library
 from passfit.errors import PassfitError
-from passfit.frontend.imported_model import load
-from passfit.memory.validation.checked_plan import checked_plan
-from passfit.passes.sequence.catalogue import parse_spec
-from passfit.passes.sequence.replay import replay
-from passfit.passes.sequence.sequence import Sequence
 from passfit.support.text_files import write_text
 from passfit.targets import Target, get_target
 from passfit.tuning.measure.peak import Peak, measure_peak
 
-#: the passes of every case; none of them overwrites an input, which is therefore written once
-PASSES = ("simplify", "legalize", "fold-constant", "fuse-operators", "order")
 #: seconds of a turn of each runtime
 SECONDS = 0.06
 #: float operations from which half of the roofline is asked for
@@ -49,25 +44,24 @@ LARGE = 1_000_000
 TOLERANCE = 1e-3
 
 
-def measure(case: Case, target: Target, peak: Peak) -> dict:
-    """Return the row of a case: milliseconds of both, bytes of code, error, and the roofline in milliseconds."""
-    model = case.model()
+def measure(case: Case, target: Target, peak: Peak, before: Path) -> dict:
+    """Return the row of a case: milliseconds of all, bytes of code, error, and the roofline in milliseconds.
+
+    `before` is another library of it, which may not exist.
+    """
+    session, expected = _session(case.model().SerializeToString(), case)
     with tempfile.TemporaryDirectory(prefix="passfit-") as name:
-        folder = Path(name)
-        file = folder / "grid.onnx"
-        file.write_bytes(model.SerializeToString())
-        imported = load(file, "grid")
-        sequence = Sequence(tuple(map(parse_spec, PASSES)))
-        lowered, workspace = replay(sequence, imported.graph, imported.onnx, "grid", target.machine)
-        library = build_library("grid", lowered, checked_plan(lowered.program, target), workspace, target, folder)
-        session, expected = _session(model.SerializeToString(), case)
-        ours, output = _library(folder / "libgrid.so", case, expected)
+        code, workspace = build(case, target, Path(name))
+        ours, output = _library(Path(name) / "libgrid.so", case, expected)
     ours()
     error = float(np.abs(output - expected).max() / max(np.ptp(expected), 1e-12))
-    turns = timing.turn_by_turn({"ours": ours, "onnxruntime": session}, SECONDS)
+    runs = {"ms": ours, "onnxruntime": session}
+    if before.exists():
+        runs["before"], _ = _library(before, case, expected)
+    turns = timing.turn_by_turn(runs, SECONDS)
     moved = 4 * sum(map(prod, (*case.inputs, *case.weights, expected.shape)))
     return {
-        "ms": min(turns["ours"]), "onnxruntime": min(turns["onnxruntime"]), "code": library.code_bytes,
+        **{name: min(times) for name, times in turns.items()}, "code": code,
         "workspace": workspace, "error": error, "roofline": peak.seconds(case.flops, moved) * 1e3, "flops": case.flops,
     }  # fmt: skip
 
@@ -109,9 +103,10 @@ def table(rows: Iterable[tuple[Case, dict]], head: Iterable[str], target: str, p
         "# Grid of kernels", "", *head, "",
         f"Single operators built for {target}, one thread, turn by turn; the best turn's median counts. Ratio: ÷ ONNX",
         f"Runtime, whose vectors are the machine's widest. Peak of the target's instructions: {peak.flops / 1e9:.0f} Gflop/s;",
-        f"reads of caches and memory: {reads} GB/s. Roofline: the least time these allow ÷ the time taken.", "",
-        "| kind | cases | ratio | worst | roofline, from 1 Mflop | least |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        f"reads of caches and memory: {reads} GB/s. Roofline: the least time these allow ÷ the time taken. Before: the time of",
+        "the other checkout's library ÷ the time taken.", "",
+        "| kind | cases | ratio | worst | roofline, from 1 Mflop | least | before | least |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]  # fmt: skip
     kinds = list(dict.fromkeys(case.kind for case, _ in good))
     for kind in [*kinds, None]:
@@ -119,24 +114,29 @@ def table(rows: Iterable[tuple[Case, dict]], head: Iterable[str], target: str, p
         ratios = [row["ms"] / row["onnxruntime"] for row in own]
         large = [row["roofline"] / row["ms"] for row in own if row["flops"] >= LARGE]
         share = f"{geometric_mean(large):.2f} | {min(large):.2f}" if large else " | "
+        gains = [row["before"] / row["ms"] for row in own if "before" in row]
+        gain = f"{geometric_mean(gains):.2f} | {min(gains):.2f}" if gains else " | "
         title = kind or "**all**"
-        lines.append(f"| {title} | {len(own)} | {geometric_mean(ratios):.2f} | {max(ratios):.2f} | {share} |")
+        lines.append(f"| {title} | {len(own)} | {geometric_mean(ratios):.2f} | {max(ratios):.2f} | {share} | {gain} |")
     lines += [
         "", "Every case, first the most time lost to ONNX Runtime.", "",
-        "| case | Mflop | ms | ONNX Runtime | ratio | roofline | code |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| case | Mflop | ms | ONNX Runtime | ratio | roofline | before | code |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]  # fmt: skip
     for case, row in sorted(good, key=lambda each: each[1]["onnxruntime"] / each[1]["ms"]):
         lines.append(
             f"| {case.title} | {case.flops / 1e6:.2f} | {row['ms']:.4f} | {row['onnxruntime']:.4f} "
-            f"| {row['ms'] / row['onnxruntime']:.2f} | {row['roofline'] / row['ms']:.2f} | {row['code']:,} |"
+            f"| {row['ms'] / row['onnxruntime']:.2f} | {row['roofline'] / row['ms']:.2f} "
+            f"| {format(row['before'] / row['ms'], '.2f') if 'before' in row else ''} | {row['code']:,} |"
         )
-    lines += [f"| {case.title} | failed: {row['failed']} | | | | | |" for case, row in found if "failed" in row]
+    lines += [f"| {case.title} | failed: {row['failed']} | | | | | | |" for case, row in found if "failed" in row]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="regular expression: only cases whose title it is found in")
+    parser.add_argument("--before", type=Path, help="a checkout of another commit, with its .venv")
     parser.add_argument(
         "--target", help="device; default: that of the widest vectors which run here, as ONNX Runtime takes"
     )
@@ -145,27 +145,36 @@ def main() -> None:
     chosen = [case for case in cases() if re.search(arguments.only, case.title)]
     origin, folder = begin("kernel_grid")
     results = folder / target.name
-    results.mkdir(exist_ok=True)
+    (others := results / "before").mkdir(parents=True, exist_ok=True)
+    if arguments.before:
+        python = arguments.before.resolve() / ".venv/bin/python"
+        command = [python, HERE / "grid_libraries.py", others, target.name, arguments.only]
+        subprocess.run(command, check=True)
     peak = measure_peak(target)
     rows: list[tuple[Case, dict]] = []
     for case in chosen:
-        file = results / f"{re.sub('[^a-zA-Z0-9]+', '-', case.title)}.json"
+        file = results / f"{slug(case)}.json"
         if arguments.only or not file.exists():
-            row = _row(case, target, peak)
+            row = _row(case, target, peak, others / slug(case) / "libgrid.so")
             write_text(file, json.dumps(row, indent=1) + "\n")
             sys.stdout.write(f"{case.title}: {json.dumps(row)}\n")
             sys.stdout.flush()
         rows.append((case, json.loads(file.read_text(encoding="utf-8"))))
-    text = table(rows, origin.lines(".venv/bin/python benchmarks/kernel_grid.py"), target.name, peak)
+    text = table(
+        rows,
+        origin.lines(".venv/bin/python benchmarks/kernel_grid.py" + " --before PATH" * bool(arguments.before)),
+        target.name,
+        peak,
+    )
     if arguments.only:
         sys.stdout.write(text)
     else:
         write_text(HERE / "results" / "kernel_grid.md", text)
 
 
-def _row(case: Case, target: Target, peak: Peak) -> dict:
+def _row(case: Case, target: Target, peak: Peak, before: Path) -> dict:
     try:
-        row = measure(case, target, peak)
+        row = measure(case, target, peak, before)
     except (PassfitError, RuntimeError) as error:
         return {"failed": f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"}
     if row["error"] > TOLERANCE:
