@@ -101,9 +101,7 @@ def _within_time(
         return []
     quick = [each.evaluation for each, costs in found if each.lever == OTHER and costs.cycles <= limit]
     planned = zip(quick, map(lowest, splitter.plans_of(quick)))
-    least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[:SPLIT]
-    if evaluator.effort.over(1.0):
-        least = []
+    least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[: 1 if evaluator.effort.over(1.0) else SPLIT]
     added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     known = splitter.plans(own)
     repeating = splitter.lowest(own, known, extra_compute)
