@@ -324,12 +324,12 @@ def test_neighbours_read_as_one_integer_are_one_load(dtype):
     def of_bytes(i, j):
         return neighbours(*(bytes_(i, j * number + each) for each in range(number)))
 
-    found = [
-        totals(kernel_work(te.create_prim_func([operand, te.compute((5, 16), value)]), machine))[1]
-        for machine in (AVX2, SCALAR)
-        for operand, value in ((bytes_, of_bytes), (words, lambda i, j: words[i, j]))
-    ]
-    assert found == [5 * 2, 5 * 2, 5 * 16, 5 * 16]
+    for machine, loads in ((AVX2, 5 * 2), (SCALAR, 5 * 16)):
+        found = [
+            totals(kernel_work(te.create_prim_func([operand, te.compute((5, 16), value)]), machine))
+            for operand, value in ((bytes_, of_bytes), (words, lambda i, j: words[i, j]))
+        ]
+        assert found[0] == found[1] and found[0][:2] == (0, loads)
 
 
 @T.prim_func(private=True, s_tir=True)

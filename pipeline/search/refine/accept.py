@@ -13,7 +13,7 @@ from ..evaluate.candidates import Candidate
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..strategies.trace import Trace
 from .finalists import lowest_finalist
-from .growing import try_growth
+from .growing import GROW, grows_below, try_growth
 from .levers import Refinement, refine
 from .minimise import Worth, minimise, remove_idle
 from .splitting import Splitter
@@ -38,11 +38,11 @@ class Accepted:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Best state of one set of lossy passes, with its objective in bytes after refinement; and `Lowest.growing`."""
+    """Best state of one set of lossy passes, with its objective in bytes after refinement; and `Lowest.others`."""
 
     found: Evaluation
     reached: int
-    growing: Evaluation | None = None
+    others: tuple[Evaluation, ...] = ()
 
     @property
     def rank(self) -> tuple[int, ...]:
@@ -90,8 +90,17 @@ def refine_winner(
 
     for choice in sorted(choices, key=lambda each: each.rank):
         refinement, ablation = refine_choice(choice)
-        if choice.growing is not None and refinement.ram > enough and not evaluator.effort.over(WINNER):
-            other = refine_choice(_Choice(choice.growing, 0))
+        may_grow = choice.others and refinement.ram > enough and refinement.levers[-1].lever != GROW
+        growing = next(
+            (
+                each
+                for each in (choice.others if may_grow else ())
+                if grows_below(evaluator, splitter, each, extra_compute or 0.0, refinement.ram)
+            ),
+            None,
+        )
+        if growing is not None:
+            other = refine_choice(_Choice(growing, 0))
             tried = (*refinement.tried, *other[0].tried)
             refinement, ablation = min((refinement, ablation), other, key=lambda each: each[0].ram)
             refinement = replace(refinement, tried=tried)
@@ -115,7 +124,7 @@ def _choose_by_ram(trace: Trace, splitter: Splitter, extra_compute: float | None
         lowest = lowest_finalist(trace.evaluator, splitter, finalists, extra_compute, default, exact)
         complete = complete and lowest.complete
         if lowest.found is not None:
-            choices.append(_Choice(lowest.found, lowest.ram, lowest.growing))
+            choices.append(_Choice(lowest.found, lowest.ram, lowest.others))
             exact = exact if lowest.found.loss else lowest.ram
     return choices, complete
 

@@ -21,7 +21,7 @@ from ..evaluate.evaluation import Evaluation, Evaluator
 from ..settings import Aim
 from ..strategies.trace import Trace
 from ..tradeoff import CostPoint, most_cycles
-from .growing import growing_plans
+from .growing import ALL_PARTS, growing_plans
 from .levers import Attempt, Refinement
 from .split_plan import SplitPlan, lowest
 from .splitting import Splitter
@@ -101,12 +101,14 @@ def _within_time(
         return []
     quick = [each.evaluation for each, costs in found if each.lever == OTHER and costs.cycles <= limit]
     planned = zip(quick, map(lowest, splitter.plans_of(quick)))
-    least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[: 1 if evaluator.effort.over(1.0) else SPLIT]
+    most = 1 if evaluator.effort.over(1.0) else SPLIT
+    least = sorted(planned, key=lambda each: (_peak(*each), each[0].score))[:most]
     added = _count(evaluator, [Attempt(OTHER, evaluator.finest_order([state])) for state, _ in least])
     known = splitter.plans(own)
     repeating = splitter.lowest(own, known, extra_compute)
     for plan in (repeating, lowest(known)) if repeating.repeats else (repeating,):
-        added += (tried := _finest_within(evaluator, splitter, own, plan, limit, growing_plans(splitter, plan)))
+        lower = growing_plans(splitter, plan, ALL_PARTS)
+        added += (tried := _finest_within(evaluator, splitter, own, plan, limit, lower))
         if any(costs.cycles <= limit for _, costs in tried):
             break  # else repeats may take too long by themselves
     for state, plan in least:

@@ -1,6 +1,6 @@
 """Find the finalist of lowest ram after refinement, without refining each fully.
 
-    split ──► reorder ──► repeat ──► which other one may grow to less
+    split ──► reorder ──► repeat
 
 Branch and bound: a finalist stays as long as its bound is below the best so far, since a state that is bad with whole
 kernels may be the lowest with splits. Only bounds rule a finalist out, or the effort allowed, which clears `complete`.
@@ -19,7 +19,6 @@ from ...passes.program.order import Order
 from ..effort import FINALISTS
 from ..evaluate.evaluation import Evaluation, Evaluator
 from ..evaluate.scoring import Arrangement
-from .growing import growing_plans
 from .split_plan import SplitPlan, lowest, promising
 from .splitting import Splitter
 
@@ -30,6 +29,8 @@ WAVE = 4
 KERNELS, PART = 300, 4
 #: steps on which repeats are tried, for each of these kernels
 STEPS = 10
+#: finalists besides the lowest whose results may be tried to grow
+OTHERS = 3
 
 _Item = TypeVar("_Item")
 #: a finalist and its split plans
@@ -40,14 +41,14 @@ _Looked = tuple[Evaluation, tuple[SplitPlan, ...]]
 class Lowest:
     """Lowest finalist, with whole kernels, and its ram in bytes after refinement; None if none is low enough.
 
-    `complete`: only finalists whose bound is no lower were left out. `growing`: another finalist, whose results may grow
-    over operands until it takes less than that.
+    `complete`: only finalists whose bound is no lower were left out. `others` are those of the least split plans besides it:
+    their results may grow over operands where its own cannot.
     """
 
     found: Evaluation | None
     ram: int
     complete: bool
-    growing: Evaluation | None = None
+    others: tuple[Evaluation, ...] = ()
 
 
 def lowest_finalist(
@@ -73,7 +74,7 @@ def lowest_finalist(
     looked_at = race.split(sorted(finalists, key=lambda each: each.key != first))
     race.reorder(finalists)
     race.repeat(sorted(looked_at, key=lambda one: one[0].key != first), extra_compute)
-    return replace(race.lowest(), growing=race.growing(looked_at, extra_compute))
+    return replace(race.lowest(), others=race.others(looked_at, extra_compute))
 
 
 class _Race:
@@ -161,17 +162,14 @@ class _Race:
                 steps += self._splitter.tried(plans, extra_compute)
                 self._try(each, plan, self.limit)
 
-    def growing(self, looked_at: Sequence[_Looked], extra_compute: float) -> Evaluation | None:
-        """Return the finalist of the least bytes with results that grow; None if it is the best so far, or takes no less."""
-        if self._best is None or self._evaluator.effort.over(FINALISTS):
-            return None
-        least: dict[int, Evaluation] = {}
-        asked = [(each, plans) for each, plans in looked_at if each.least < self.limit]
-        for (each, _), plan in zip(asked, self._splitter.lowest_of(asked, extra_compute)):
-            for grown in islice(growing_plans(self._splitter, plan), 1):
-                least.setdefault(grown.nbytes + each.result.ram - each.result.arena, each)
-        nbytes = min(least, default=0)
-        return least[nbytes] if 0 < nbytes < self.limit and least[nbytes] is not self._best[0] else None
+    def others(self, looked_at: Sequence[_Looked], extra_compute: float) -> tuple[Evaluation, ...]:
+        """Return the finalists of the least split plans besides the best so far."""
+        if self._best is None:
+            return ()
+        asked = [(each, plans) for each, plans in looked_at if each is not self._best[0] and each.least < self.limit]
+        plans = self._splitter.lowest_of(asked, extra_compute)
+        found = [(plan.bound + each.result.ram - each.result.arena, each) for (each, _), plan in zip(asked, plans)]
+        return tuple(each for _, each in sorted(found, key=lambda one: one[0])[:OTHERS])
 
     def _going(self, finalists: Iterable[Evaluation], below: float) -> list[Evaluation]:
         """Filter finalists by bound: it must allow less than so many bytes."""

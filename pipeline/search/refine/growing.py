@@ -9,10 +9,11 @@ Lower peaks split more steps, whose rows read their weights again: the fewest by
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from ..effort import FINALISTS
 from ..evaluate.costs import cycles_of
 from ..evaluate.evaluation import Evaluation, Evaluator
 from .levers import Attempt, Refinement
@@ -25,8 +26,9 @@ GROW = "grow"
 _CYCLES = 1.1
 #: bytes allowed on top of the least, as a factor, where they save more cycles
 _MORE = 1.05
-#: parts of the bytes between the least peak and the winner's that are allowed on top of the least
-_PARTS = tuple(part / 10 for part in range(10))
+#: parts of the bytes between the least peak and the winner's that are allowed on top of the least: as the winner, and
+#: for all times
+_PARTS, ALL_PARTS = (0.0, 0.25, 0.5, 0.75), tuple(part / 10 for part in range(10))
 #: plans evaluated at once; the same for any number of workers, and so the result
 _AT_ONCE = 2
 #: least part of the winner's bytes that is worth another plan
@@ -44,6 +46,17 @@ def try_growth(
     return min(
         _acceptable(evaluator, splitter, refinement, plan, found), default=_Grown(math.inf, refinement)
     ).refinement
+
+
+def grows_below(
+    evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float, ram: int
+) -> bool:
+    """Return whether a plan of a state whose results grow promises less than so many bytes of ram, before memory is shared."""
+    if evaluator.effort.over(FINALISTS):
+        return False
+    plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)
+    around = found.result.ram - found.result.arena
+    return any(each.nbytes + around < ram for each in islice(growing_plans(splitter, plan), 1))
 
 
 @dataclass(frozen=True, order=True)
@@ -83,6 +96,6 @@ def _try(splitter: Splitter, found: Evaluation, plan: SplitPlan, below: int) -> 
             yield lower
 
 
-def growing_plans(splitter: Splitter, plan: SplitPlan) -> Iterator[SplitPlan]:
-    """Yield plans of the steps of `plan` whose results grow, the least bytes first."""
-    return splitter.growing(plan, _PARTS, _WORTH)
+def growing_plans(splitter: Splitter, plan: SplitPlan, parts: Sequence[float] = _PARTS) -> Iterator[SplitPlan]:
+    """Yield plans of the steps of `plan` whose results grow, the least bytes first; `parts` as in `Splitter.growing`."""
+    return splitter.growing(plan, parts, _WORTH)

@@ -12,6 +12,8 @@ pytest.importorskip("tvm")
 from passfit.frontend.canonicalise import canonicalize
 from passfit.frontend.imported_model import port_names
 from passfit.frontend.relax.to_relax import to_relax
+from passfit.search.effort import Effort
+from passfit.search.refine import alternatives
 from passfit.search.search import SearchResult, search
 from passfit.search.settings import RAM, Aim
 from passfit.search.tradeoff import CostPoint
@@ -91,6 +93,24 @@ def test_splits_within_the_time_repeat_what_the_least_ram_repeats():
     assert _repeats(least) and least.cycles > 1.05 * result.tradeoff.whole
     assert any(_repeats(point) and not point.whole and point.cycles < least.cycles for point in points)
     assert any(not _repeats(point) and not point.whole for point in points)  # repeats alone may take too long
+
+
+def test_a_quick_state_is_split_even_when_the_work_is_used_up(monkeypatch):
+    net = NodeBuilder()
+    x = net.node("Sigmoid", net.node("Add", net.node("MatMul", "x", net.weight(128, 1024)), net.weight(1024)))
+    model = canonicalize(net.model([1, 16, 128], net.node("Relu", net.node("MatMul", x, net.weight(1024, 128)))))
+    tried = []
+    finest_within = alternatives._finest_within
+
+    def recorded(evaluator, splitter, state, *others):
+        tried.append(state.key)
+        return finest_within(evaluator, splitter, state, *others)
+
+    over = Effort.over
+    monkeypatch.setattr(alternatives, "_finest_within", recorded)
+    monkeypatch.setattr(Effort, "over", lambda self, part: part == 1.0 or over(self, part))
+    search(to_relax(model), "wide", TARGET, *port_names(model), strategy="greedy", aim=Aim(RAM, HUGE, HUGE, 1.01))
+    assert len(set(tried)) == 2  # the winner's own state, too
 
 
 def _repeats(point: CostPoint) -> bool:

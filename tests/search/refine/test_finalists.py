@@ -71,23 +71,13 @@ def test_finalists_left_out_for_effort_are_told(monkeypatch):
     assert lowest.ram <= refine(tried, Splitter(tried), finalists[-1], 0.25).ram, "the first is never left out"
 
 
-@pytest.mark.parametrize(
-    "own, others, told", [(True, True, False), (True, False, False), (False, True, True), (False, False, False)]
-)
-def test_another_finalist_whose_results_may_grow_to_less_is_told(monkeypatch, own, others, told):
+def test_others_are_the_finalists_of_the_least_split_plans():
     tried, finalists = states()
     splitter = Splitter(tried)
-    found = lowest_finalist(tried, splitter, finalists, 0.25).found
-    form = splitter.lowest(found, splitter.plans(found), 0.25).form
-
-    def grown(_, plan):
-        nbytes = 64 if plan.form == form else 128
-        return iter([replace(plan, nbytes=nbytes)] if (own if plan.form == form else others) else [])
-
-    monkeypatch.setattr(race, "growing_plans", grown)
     lowest = lowest_finalist(tried, splitter, finalists, 0.25)
-    assert lowest.found is found and (lowest.growing is not None) == told
-    assert lowest.growing is not found
+    bounds = {each.key: splitter.lowest(each, splitter.plans(each), 0.25).bound for each in finalists}
+    own = [bounds[each.key] for each in lowest.others]
+    assert 0 < len(own) <= race.OTHERS and own == sorted(own) and lowest.found not in lowest.others
 
 
 @pytest.mark.parametrize("grows", [True, False])
@@ -95,7 +85,8 @@ def test_a_finalist_that_grows_to_less_than_the_lowest_replaces_it(monkeypatch, 
     tried, finalists = states()
     before = lowest_finalist(tried, Splitter(tried), finalists, 0.25)
     other = next(each for each in finalists if each.key != before.found.key)
-    monkeypatch.setattr(accept, "lowest_finalist", lambda *_: replace(before, growing=other))
+    monkeypatch.setattr(accept, "lowest_finalist", lambda *_: replace(before, others=(other,)))
+    monkeypatch.setattr(accept, "grows_below", lambda *_: True)
 
     def try_growth(evaluator, splitter, refinement, extra_compute):
         best = refinement.best
