@@ -47,7 +47,9 @@ def _vectorised(loop: For, dtypes: set[str], analyzer: sym.Analyzer) -> Stmt:
         return loop
     numbers = {str(store.buffer.ty.dtype), *({str(each.ty.dtype) for each in computed(store.value)} - {"bool"})}
     lanes = 16 if numbers <= set(_BYTES) else 4
-    if not isinstance(loop.extent, IntImm) or not numbers <= dtypes or not _is_parallel(store, loop.loop_var, analyzer):
+    if not isinstance(loop.extent, IntImm) or int(loop.extent) == 0:  # of padding that another row alone has
+        return loop
+    if not numbers <= dtypes or not _is_parallel(store, loop.loop_var, analyzer):
         return loop
     whole, rest = divmod(int(loop.extent), lanes)
     block, lane, last = (Var(name, str(loop.loop_var.ty.dtype)) for name in ("block", "lane", "last"))

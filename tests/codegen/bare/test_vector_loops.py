@@ -42,7 +42,7 @@ def load(buffer, index):
     [
         ("float32", 23, 4, [5, 3]), ("float32", 24, 4, [6]), ("int32", 5, 4, [1, 1]), ("int8", 40, 16, [2, 8]),
         ("uint8", 16, 16, [1]), ("float32", 3, None, [3]), ("int8", 15, None, [15]), ("float16", 24, None, [24]),
-        ("int64", 24, None, [24]), ("float64", 24, None, [24]),
+        ("int64", 24, None, [24]), ("float64", 24, None, [24]), ("int8", 0, None, [0]),
     ],
 )  # fmt: skip
 def test_vectors_are_as_long_as_registers_and_the_rest_stays_a_loop(dtype, extent, lanes, trips):

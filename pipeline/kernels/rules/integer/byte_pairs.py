@@ -14,6 +14,9 @@ from functools import reduce
 
 from tvm import tirx
 from tvm.ir import Expr
+from tvm.tirx import IntImm
+
+from ....tir.expressions import is_choice
 
 #: the bit that is the sign of an int8, 128 of an uint8; all bits
 _SIGN, _ALL = 0x80, 0xFF
@@ -47,6 +50,18 @@ def sum_of_products(terms: Sequence[tuple[Expr, Expr]]) -> Expr:
 
 def _flipped(value: Expr, bits: int) -> Expr:
     """Return a byte with these bits flipped, as an int8, in int16."""
-    signed = value if str(value.ty.dtype) == "int8" else value.astype("int8")
+    signed = _signed(value)
     mask = bits - 256 if bits & _SIGN else bits
     return (tirx.bitwise_xor(signed, tirx.const(mask, "int8")) if bits else signed).astype("int16")
+
+
+def _signed(value: Expr) -> Expr:
+    """Return a byte as an int8 of the same bits; TVM refuses to convert a constant beyond 127."""
+    if str(value.ty.dtype) == "int8":
+        return value
+    if is_choice(value):
+        condition, one, other = value.args
+        return tirx.if_then_else(condition, _signed(one), _signed(other))
+    if isinstance(value, IntImm):
+        return tirx.const(int(value) - 256 * (int(value) > 127), "int8")
+    return value.astype("int8")
