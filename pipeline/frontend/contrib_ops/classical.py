@@ -113,6 +113,8 @@ def _features(node: NodeView, build: NodeBuilder) -> None:
     count, known = node.extent(node.input[0], -1), node.constant(index)
     if known is not None and count is not None and ((known < 0) | (known >= count)).any():
         raise UnsupportedForm(f"it chooses columns that its input of {count} does not have", "Correct its indices.")
+    if 0 in (node.shape(index) or ()):
+        raise UnsupportedForm("it chooses no columns, which ONNX Runtime refuses", "Give it one.")
     columns = build.node("Reshape", index, build.integers(-1))
     if known is None and count is not None:
         negative = build.node("Less", columns, build.integers(0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import MISSING, fields
 
 from ...errors import SequenceError, did_you_mean
 from ..base import Pass
@@ -55,6 +55,13 @@ def parse_spec(spec: str) -> Pass:
         if option in options:
             raise SequenceError(f"'{spec}': {option} is given twice.", "Keep one of them.")
         options[option] = _value(spec, option, value, str(known[option].type))
+    missing = [
+        field.name
+        for field in known.values()
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in options
+    ]
+    if missing:
+        raise SequenceError(f"'{spec}': {', '.join(missing)} is not given.", "See `passfit passes`.")
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:

@@ -156,6 +156,13 @@ def test_tables_that_do_not_belong_together_are_refused(tmp_path: Path, operator
     assert refused.value.hint == ("Check the shapes given." if operator == "Imputer" else "Export the model again.")
 
 
+def test_no_columns_are_refused_as_by_onnxruntime(tmp_path: Path) -> None:
+    choice = helper.make_node("ArrayFeatureExtractor", ["X", "columns"], ["y"], domain="ai.onnx.ml")
+    nothing = numpy_helper.from_array(np.zeros(0, np.int64), "columns")
+    with pytest.raises(ModelError, match="no columns"):
+        import_model(save(model_of([choice], {"X": [2, 3]}, ["y"], [nothing], domain="ai.onnx.ml"), tmp_path))
+
+
 @pytest.mark.parametrize("columns", [[-1, 0], [0, 3]])
 def test_columns_out_of_range_are_refused_or_fail_as_in_onnxruntime(tmp_path: Path, columns: list[int]) -> None:
     choice = helper.make_node("ArrayFeatureExtractor", ["X", "columns"], ["y"], domain="ai.onnx.ml")

@@ -74,6 +74,7 @@ def test_any_text_is_a_spec_or_refused(text: str):
     [
         ("fuse-operator", "'fuse-operators'"),
         ("fold_constant", "not a pass spec"),
+        ("split-rows", "steps is not given"),
         ("cannonicalize-bindings", "'canonicalize-bindings'"),
         ("zzz", "Known: adjust-matmul-order"),
         ("fuse-operators{dept=3}", "'depth'"),
