@@ -45,7 +45,7 @@ def compile_both(model: Model, pythons: Mapping[str, str], folder: Path) -> dict
 
 def compare(row: Mapping) -> dict[str, float]:
     """Return after ÷ before of each of RATIOS that is known."""
-    ratios = {name: row["after"][name] / row["before"][name] for name in RATIOS if name != "time"}
+    ratios = {name: row["after"][name] / row["before"][name] for name in RATIOS if name in row["after"]}
     if "before" in row.get("latency", {}):
         ratios["time"] = min(row["latency"]["after"]) / min(row["latency"]["before"])
     return ratios
