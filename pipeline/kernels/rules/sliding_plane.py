@@ -53,8 +53,8 @@ class Plane(FusedSum):
     """Match a kernel of optional padding, a window reduction, and an optional element-wise epilogue.
 
     The windows slide along `y` and `x` of the result, `height` by `width`, of `dtype`, for each value of the axes in `outer`; over
-    `data` at `indices`, of which the last two are by `rows` and `columns`. Raises NoMatch for another kernel, and where
-    several results read one plane or a sum covers several: tiles share their data.
+    `data` at `indices`, of which the last two are by `rows` and `columns`. Several results of an axis in `filters` read one
+    plane, axes in `summed` add several planes. Raises NoMatch for another kernel.
     """
 
     def __init__(self, kernel: PrimFunc):
@@ -202,8 +202,7 @@ class Plane(FusedSum):
 
     def _check(self) -> None:
         reduced = [each.var for each in self.sum.iter_vars if int(each.iter_type) == 2 and self.axes[each.var] > 1]
-        if any(var not in (self.rows.tap, self.columns.tap) for var in reduced):
-            raise NoMatch("the sum covers several planes")
+        self.summed = [var for var in reduced if var not in (self.rows.tap, self.columns.tap)]
         if self.by_row and self.rows.taps > 1:
             raise NoMatch("rows that share data have weights of their own")
         taps = self.rows.taps * self.columns.taps
@@ -212,7 +211,6 @@ class Plane(FusedSum):
         if any(uses(index, var) for index in self.indices[:-2] for var in (self.y, self.x)):
             raise NoMatch("the outer indices depend on the row or column")
         planes = [index for index in self.outer if isinstance(index, Var) and self.axes[index] > 1]
-        if any(all(not uses(index, var) for index in self.indices[:-2]) for var in planes):
-            raise NoMatch("several results read one plane")
+        self.filters = [var for var in planes if not any(uses(index, var) for index in self.indices[:-2])]
         if self.padding is not None and not self.data.same_as(self.padding.body.buffer):
             raise NoMatch("the padding is not the window's operand")

@@ -88,8 +88,8 @@ class _ByLines(LineBuffer):
 
     def __init__(self, kernel: PrimFunc, machine: Machine, lines: Lines | None = None):
         super().__init__(kernel, machine)
-        if loads(self.sum.init.value):
-            raise NoMatch("the window continues a sum")
+        if loads(self.sum.init.value) or self.summed or self.filters:
+            raise NoMatch("the window continues a sum, or several share a plane")
         if lines is None:
             lines = self._few_lines(machine.registers_of(self.lanes) // 2)
         if self.chunks % lines.at_once or not 1 <= lines.rows <= lines.band <= self.height:

@@ -81,11 +81,15 @@ def _vectorized(kernel: PrimFunc, lanes: Sequence[int], machine: Machine | None)
     return None
 
 
-def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
-    """Yield the vectorized reduction of `kernel`: a Rule.
+def sums_of_one_tensor(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the vectorized reduction of a single tensor: a Rule. Tiles would read its rows side by side."""
+    along = None if _multiplies_tensors(kernel) else vector_reduction(kernel, _lanes_of(machine))
+    if along is not None:
+        yield RuleResult(along)
 
-    Other rules are faster only for products of tensors.
-    """
+
+def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine) -> Iterator[RuleResult]:
+    """Yield the vectorized reduction of `kernel`: a Rule. Others are faster for products of tensors."""
     along = vector_reduction(kernel, _lanes_of(machine), machine)
     if along is not None:
         yield RuleResult(along, speed=Speed.LANES if _multiplies_tensors(kernel) else Speed.FAST)

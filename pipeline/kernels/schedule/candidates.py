@@ -32,7 +32,7 @@ from ..rules.rule import Rule, Speed
 from ..rules.sliding_window import sliding_windows
 from ..rules.split_by_range import split_by_range
 from ..rules.tiles.tile_reduction import register_tiles
-from ..rules.vector_reduction import vector_sums
+from ..rules.vector_reduction import sums_of_one_tensor, vector_sums
 from ..rules.windows.direct_window import direct_windows
 from ..weights.repack import Repack
 
@@ -40,7 +40,7 @@ from ..weights.repack import Repack
 RULE_WORKSPACE = 4096
 #: rules for reductions, the best first: the first whose workspace fits wins
 RULES: tuple[Rule, ...] = (
-    direct_windows, sliding_windows, *ROWS, nt_matmul, register_tiles, vector_sums, vector_columns,
+    sums_of_one_tensor, direct_windows, sliding_windows, *ROWS, nt_matmul, register_tiles, vector_sums, vector_columns,
 )  # fmt: skip
 #: multiple of the least workspace that a rule's schedule may take where none fits: plain loops take tens of times as long
 _TWICE = 2

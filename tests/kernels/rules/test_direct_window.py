@@ -91,10 +91,40 @@ def test_planes_and_rows_with_padding(width, stride, window, more, rows, lanes):
     check(made, single, rows)
 
 
-@pytest.mark.parametrize("channels, filters", [(1, 4), (3, 1), (3, 16)])
-def test_filters_that_share_planes_and_sums_over_planes_are_left_to_tiles(channels, filters):
-    single = Single(lowered([(1, channels, 7, 20)], lambda x: relax.op.nn.conv2d(x, weight(filters, channels, 3, 3))))
-    assert scheduled(single.kernel, Machine(transposes=True)) is None
+@settings(max_examples=examples(5))
+@given(
+    st.sampled_from([17, 20, 33, 50, 100]), st.sampled_from([1, 2, 3, 6]), st.sampled_from([1, 3]), st.sampled_from([1, 2]),
+    st.sampled_from([(3, 1), (3, 2), (5, 1)]), st.sampled_from([0, 1, 3]), st.sampled_from([4, 8, 16]),
+)  # fmt: skip
+def test_filters_of_a_group_share_its_planes(width, filters, channels, groups, window, rows, lanes):
+    size, dilation = window
+
+    def body(x):
+        made = relax.op.nn.conv2d(
+            x,
+            weight(filters * groups, channels, size, size),
+            padding=size // 2 * dilation,
+            dilation=dilation,
+            groups=groups,
+        )
+        return relax.op.nn.relu(relax.op.add(made, weight(filters * groups, 1, 1, seed=2)))
+
+    single = Single(lowered([(1, channels * groups, 9 if rows else 7, width)], body))
+    machine = Machine(lanes=lanes, transposes=True)
+    made = scheduled(row_window(single.kernel, 2, rows) if rows else single.kernel, machine)
+    if made is None:  # vectors of filters are as long, or each row is computed once, and longer than registers hold
+        assert width < lanes or filters * 2 > lanes or rows or size == 5
+        return
+    check(made, single, rows)
+
+
+@pytest.mark.parametrize("depth, filters, lanes", [(3, 4, 8), (1, 16, 8), (2, 3, 16)])
+def test_windows_over_volumes(depth, filters, lanes):
+    def body(x):
+        return relax.op.nn.conv3d(x, weight(filters, depth, 3, 3, 3), padding=1)
+
+    single = Single(lowered([(1, depth, 4, 5, 40)], body))
+    check(scheduled(single.kernel, Machine(lanes=lanes, transposes=True)), single)
 
 
 @pytest.mark.parametrize("length, taps, stride", [(20, 3, 1), (60, 31, 1), (700, 9, 1), (131, 7, 2)])
