@@ -10,11 +10,15 @@ pytest.importorskip("tvm")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tvm import relax
+from tvm.tirx import For
 
 from passfit.kernels.lower.schedule_program import schedule_program
+from passfit.kernels.rules.flatten_axes import flatten_axes
 from passfit.kernels.rules.rule import Speed
-from passfit.kernels.rules.vector_reduction import vector_reduction, vector_sums
+from passfit.kernels.rules.vector_reduction import sums_of_one_tensor, vector_reduction, vector_sums
+from passfit.kernels.schedule.candidates import schedules
 from passfit.targets import Machine
+from passfit.tir.expressions import collect
 from passfit.tir.workspace import workspace_bytes
 
 from ...profiles import examples
@@ -88,6 +92,15 @@ def test_only_products_have_faster_rules(product: bool):
     kernel = _kernel(lowered([(1, 32)], lambda x: relax.op.sum(x * weight(5, 32) if product else x * x, [1])))
     (found,) = vector_sums(kernel, frozenset(), Machine())
     assert found.speed is (Speed.LANES if product else Speed.FAST)
+    assert len(list(sums_of_one_tensor(kernel, frozenset(), Machine()))) == (not product)
+
+
+@pytest.mark.parametrize("reduce", [relax.op.mean, relax.op.max, relax.op.sum])
+def test_rows_of_one_tensor_are_reduced_along_memory_not_side_by_side(reduce):
+    kernel = _kernel(lowered([(1, 197, 192)], lambda x: reduce(x, [2])))
+    first = next(schedules(kernel, frozenset(), Machine()).candidates())
+    (own,) = sums_of_one_tensor(flatten_axes(kernel, frozenset()), frozenset(), Machine())
+    assert first.speed is Speed.FAST and len(collect(first.kernel.body, For)) == len(collect(own.kernel.body, For))
 
 
 def test_a_product_along_memory_has_its_lanes_innermost_whatever_the_order_of_the_axes():
