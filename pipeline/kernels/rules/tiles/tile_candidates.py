@@ -26,6 +26,7 @@ from ....tir.expressions import (
     has_condition,
     is_choice,
     is_contiguous,
+    is_dequantised,
     reads,
     unconverted,
     uses,
@@ -37,7 +38,9 @@ from .tile_operands import (
     conditions,
     is_apart,
     is_far,
+    is_ragged,
     moved_bytes,
+    moves_raggedly,
     packed_width,
     repacked_load,
     slides,
@@ -220,6 +223,10 @@ def _tilings(reduced: Reduced, vector: Expr, scalar: Expr) -> Iterator[list[Tili
             both=both,
             aliased=_conflicts(reduced.apart.get(lane, 1), extents[lane]),
             abreast=bool(rows) and rows[-1] == reduced.contiguous_result and tileable[rows[-1]].unit == 1,
+            ragged=is_ragged(reduced.whole)
+            if repack is not None
+            else packed is None and moves_raggedly(vector, axes[lane]),
+            converts=(is_dequantised(vector), is_dequantised(scalar)),
         )
         from_padding = reads(vector, *reduced.padded)
         apart = not both and bool(rows) and is_apart(scalar, summed)

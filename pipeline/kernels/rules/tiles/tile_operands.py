@@ -15,6 +15,8 @@ from ....tir.expressions import conjuncts, element_bytes, is_choice, loads, unco
 _FAR = 256
 #: bytes of a page, and bytes of a buffer that come from beyond the next cache
 _PAGE, _FARTHER = 4096, 1 << 20
+#: elements of a line of the nearest cache; lines of an axis from which on a step to the next one finds nothing fetched ahead
+_LINE, _FAR_LINES = 16, 4
 
 
 def conditions(operand: Expr) -> list[Expr]:
@@ -28,6 +30,16 @@ def is_far(operand: Expr, lane: Var) -> bool:
     if not isinstance(operand, TensorLoad) or not lane.same_as(operand.indices[-1]) or len(operand.indices) < 2:
         return False
     return int(operand.source.ty.shape[-1]) * 4 >= _FAR
+
+
+def is_ragged(extent: int | None) -> bool:
+    """Return whether vectors start anywhere in lines of the cache: those of a long axis that holds no whole lines."""
+    return extent is not None and extent % _LINE != 0 and extent > _FAR_LINES * _LINE
+
+
+def moves_raggedly(operand: Expr, lane: Var) -> bool:
+    load = moved_by(operand, lane)
+    return load is not None and (not lane.same_as(load.indices[-1]) or int(load.source.ty.shape[-1]) % _LINE != 0)
 
 
 def slides(operand: Expr, axis: Var) -> bool:

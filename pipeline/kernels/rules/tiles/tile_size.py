@@ -27,14 +27,18 @@ OPERANDS = 2
 #: cycles to load a vector from the nearest cache, and from elsewhere
 _NEAR_LOAD, _FAR_LOAD = 0.5, 1.25
 #: lanes of a vector as long as a line of the cache; cycles to fetch one from elsewhere beside all other work. Each step of
-#: such a tile takes so many more (25 tiles from 1 × 8 to 8 × 3, measured: 512 × 14 × 14 of 512, 128 × 56 × 56 of 64)
-_LINE, _LINE_FETCH, _LINE_STEP = 16, 1.6, 1.75
+#: such a tile takes so many more (25 tiles from 1 × 8 to 8 × 3, measured: 512 × 14 × 14 of 512, 128 × 56 × 56 of 64). For one
+#: in two lines, whose successor is far away: cycles to load, and to fetch it (128 × 27 × 27 of 32, 64 × 13 × 13 of 512)
+_LINE, _LINE_FETCH, _LINE_STEP, _RAGGED_LOAD, _RAGGED_FETCH = 16, 1.6, 1.75, 1.8, 5.0
 #: cycles to broadcast one scalar to all lanes, and to use it as an element of a vector instead
 _SCALAR_LOAD, _ELEMENT = 0.6, 0.5
 #: fused multiply-adds started per cycle × their latency in cycles: fewer accumulators leave the unit idle
 IN_FLIGHT = 8
 #: the same for vectors as long as a line of the cache, whose loads delay some (measured: 64 × 14 × 14 of 384)
 _LINES_IN_FLIGHT = 9
+#: operations in place of multiply-adds that make floats of a vector of bytes, and of one to broadcast
+#: (measured: 160 × 240 of 320, and single filters over 14 × 14)
+_CONVERT, _CONVERT_SCALAR = 2, 1.5
 #: cycles to store one vector, and to scatter one element
 _VECTOR_STORE, _SCATTER = 1.0, 1.5
 #: vectors that are transposed together, if there are as many, or else two, and cycles to store them, per lane
@@ -91,7 +95,8 @@ class TileSpace:
     `shared` says that neighbouring rows read the same scalars in some steps, as sliding windows do: LLVM keeps these in
     registers from step to step if it unrolls them. `taps` says that LLVM would unroll the innermost steps. `both` says that
     the other operand is a vector too. `aliased` says that the places of neighbouring lanes' results compete in a cache,
-    `abreast` that scattered results of the last axis of rows are neighbours in memory.
+    `abreast` that scattered results of the last axis of rows are neighbours in memory, `ragged` that vectors start anywhere
+    in a line of the cache. `converts` says that vectors, that scalars are made of bytes.
     """
 
     width: int
@@ -107,6 +112,8 @@ class TileSpace:
     both: bool = False
     aliased: bool = False
     abreast: bool = False
+    ragged: bool = False
+    converts: tuple[bool, bool] = (False, False)
 
     @cached_property
     def lanes(self) -> int:
@@ -177,12 +184,17 @@ class TileSpace:
         """Estimate the cycles of one tile. Two multiply-adds and two loads start in a cycle."""
         scalar = _NEAR_LOAD * groups if self.both else _SCALAR_LOAD if self._broadcasts else _ELEMENT
         accumulators = groups * rows
-        near = self.steps * groups * self.lanes * 4 <= self.machine.l1_bytes
+        narrow, narrow_scalars = self.converts
+        width = 1 if narrow else 4
+        near = self.steps * groups * self.lanes * width <= self.machine.l1_bytes
         load, fetch, least, more = _NEAR_LOAD if near else _FAR_LOAD, 0.0, IN_FLIGHT, 0.0
         if self.lanes >= _LINE and self._broadcasts:
-            load, least, more = _NEAR_LOAD, _LINES_IN_FLIGHT, _LINE_STEP
-            fetch = 0.0 if near else _LINE_FETCH
-        step = more + max(accumulators / 2, groups * load + rows * scalar, groups * fetch, least / 2)
+            ragged = self.ragged and not narrow
+            load = _RAGGED_LOAD if ragged else _NEAR_LOAD
+            fetch, least = 0.0 if near else (_RAGGED_FETCH if ragged else _LINE_FETCH) * width / 4, _LINES_IN_FLIGHT
+            more = _LINE_STEP
+        converting = groups * _CONVERT * narrow + rows * _CONVERT_SCALAR * narrow_scalars
+        step = more + max((accumulators + converting) / 2, groups * load + rows * scalar, groups * fetch, least / 2)
         return self.steps * step + accumulators * store
 
 

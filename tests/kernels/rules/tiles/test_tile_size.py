@@ -82,6 +82,20 @@ def test_scattered_results_that_are_neighbours_cost_less_in_blocks_of_four():
     )
 
 
+def test_vectors_that_start_anywhere_in_a_line_cost_more():
+    options = {"steps": 512, "vectors": True, "scattered": False, "machine": Machine(lanes=16, l1_bytes=40960)}
+    assert best_tile(64, [Rows(8)], ragged=True, **options).cycles > best_tile(64, [Rows(8)], **options).cycles
+
+
+def test_bytes_made_floats_one_by_one_cost_more_than_in_vectors():
+    options = {"vectors": True, "scattered": False}
+    plain, vectors, scalars = (
+        best_tile(64, [Rows(48)], 320, converts=converts, **options).cycles
+        for converts in ((False, False), (True, False), (False, True))
+    )
+    assert plain < vectors < scalars
+
+
 def test_of_tiles_that_cost_the_same_the_most_alike_are_taken():
     options = {"vectors": True, "scattered": True, "machine": Machine(lanes=16, registers=32), "uneven": True}
     tile = best_tile(272, [Rows(2)], 512, **options)
