@@ -96,11 +96,11 @@ def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine)
 
 
 def _multiplies_tensors(kernel: PrimFunc) -> bool:
-    """Return whether a reduction walks several tensors once its producers are inlined."""
+    """Return whether a reduction walks several tensors once its producers are inlined, or stores several results."""
     schedule = new_schedule(kernel)
     inline_producers(schedule)
     reductions = (schedule.get(block) for block in root_blocks(schedule) if is_reduction(schedule, block))
-    return any(len(walked_tensors(block)) > 1 for block in reductions)
+    return any(not isinstance(block.body, BufferStore) or len(walked_tensors(block)) > 1 for block in reductions)
 
 
 def _lanes_of(machine: Machine) -> Sequence[int]:
