@@ -1,6 +1,8 @@
 """Build the libraries of the grid of kernels; run by the Python of this checkout, or of an earlier one.
 
-PYTHON benchmarks/grid_libraries.py FOLDER TARGET PATTERN       cases whose title holds the pattern, each in its folder
+    PYTHON benchmarks/grid_libraries.py FOLDER TARGET PATTERN       cases whose title holds the pattern, each in its folder
+
+Its imports are those that both checkouts have: see kernel_grid.py --before.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ from ...tir.inlining import (
     scheduled_kernel,
 )
 from ...tir.loop_nests import with_fields
+from ...tir.memoise import memoise_by_structure
 from .axes.overlap_sums import SHORT, overlap_sums, widths
 from .axes.unroll_and_jam import unroll_and_jam
 from .axes.vector_columns import lanes_innermost
@@ -95,6 +96,7 @@ def vector_sums(kernel: PrimFunc, _repackable: frozenset[int], machine: Machine)
         yield RuleResult(along, speed=Speed.LANES if _multiplies_tensors(kernel) else Speed.FAST)
 
 
+@memoise_by_structure
 def _multiplies_tensors(kernel: PrimFunc) -> bool:
     """Return whether a reduction walks several tensors once its producers are inlined, or stores several results."""
     schedule = new_schedule(kernel)

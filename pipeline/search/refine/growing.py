@@ -26,8 +26,8 @@ GROW = "grow"
 _CYCLES = 1.1
 #: bytes allowed on top of the least, as a factor, where they save more cycles
 _MORE = 1.05
-#: parts of the bytes between the least peak and the winner's that are allowed on top of the least: as the winner, and
-#: for all times
+#: parts of the bytes between the least peak and the winner's that are allowed on top of the least: for a winner,
+#: and for a choice by time
 _PARTS, ALL_PARTS = (0.0, 0.25, 0.5, 0.75), tuple(part / 10 for part in range(10))
 #: plans evaluated at once; the same for any number of workers, and so the result
 _AT_ONCE = 2
@@ -51,7 +51,7 @@ def try_growth(
 def grows_below(
     evaluator: Evaluator, splitter: Splitter, found: Evaluation, max_extra_compute: float, ram: int
 ) -> bool:
-    """Return whether a plan of a state whose results grow promises less than so many bytes of ram, before memory is shared."""
+    """Return whether growing results promise a state less than `ram` bytes, before memory is shared."""
     if evaluator.effort.over(FINALISTS):
         return False
     plan = splitter.lowest(found, splitter.plans(found), max_extra_compute)

@@ -9,7 +9,7 @@ from tvm.ir import Call, Expr, TensorLoad
 from tvm.tirx import Add, Div, FloorDiv, FloorMod, Mod, Mul, Sub
 
 from ..expressions import computed, dtype_bytes
-from ..operators.quads import NEIGHBOURS
+from ..operators.quads import is_joined
 
 #: instructions of a quotient or remainder of integers by a constant: multiply, shift, multiply, subtract
 DIVISION = 4
@@ -63,6 +63,6 @@ def _own(value: Expr) -> float:
     name = getattr(value.op, "name", "") if isinstance(value, Call) else ""
     if name in _LIBRARY:
         return _CALL
-    if name == NEIGHBOURS and all(isinstance(each, TensorLoad) for each in value.args):
-        return 0  # it is one load, which is counted as such
+    if isinstance(value, Call) and is_joined(value):
+        return 0  # counted as a load
     return _SLOW if name in ("tirx.sqrt", "tirx.rsqrt") else _POLYNOMIALS.get(name, 1)

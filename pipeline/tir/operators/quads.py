@@ -52,11 +52,12 @@ def vector_of(*loads: Expr) -> Call:
 
 def joined_loads(value: object) -> dict[int, int]:
     """Map the loads of all `neighbours` in a value, by hash, to the elements read at once: 0 for those that come along."""
-    found = filter(_is_joined, collect(value, Call))
+    found = filter(is_joined, collect(value, Call))
     return {hash(load): 0 if number else len(call.args) for call in found for number, load in enumerate(call.args)}
 
 
-def _is_joined(call: Call) -> bool:
+def is_joined(call: Call) -> bool:
+    """Return whether a call is `neighbours` of loads alone: one load itself."""
     loads = all(isinstance(each, TensorLoad) for each in call.args)
     return getattr(call.op, "name", "") == NEIGHBOURS and loads
 

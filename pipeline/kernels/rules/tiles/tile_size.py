@@ -117,7 +117,7 @@ class TileSpace:
 
     @cached_property
     def lanes(self) -> int:
-        """Return the widest vector's lanes that divide what lies side by side."""
+        """Return the most lanes that divide the elements side by side."""
         side_by_side = self.width if self.packed is None else gcd(self.width, self.packed)
         powers = [self.machine.lanes >> n for n in range(self.machine.lanes.bit_length())]
         return next(lanes for lanes in powers if side_by_side % lanes == 0) if self.vectors else 1

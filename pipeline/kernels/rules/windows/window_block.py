@@ -26,9 +26,9 @@ _ROWS = 4
 def best_block(
     plane: Plane, in_row: int, shared: int, registers: int, products: int, *, whole: bool
 ) -> tuple[int, int, int] | None:
-    """Return filters, vectors and rows of the block of least cycles, then of least code, for windows of stride 1 along rows.
+    """Return filters, vectors and rows of the block of least cycles, then of least code.
 
-    A row has `in_row` vectors, and `shared` filters read a plane. Parts of a row unroll at most so many products. With
+    Windows have stride 1 along rows. A row has `in_row` vectors, and `shared` filters read a plane. Parts of a row unroll at most so many products. With
     `whole`, the vectors are all of a row. None if no block is worth it.
     """
     found = []

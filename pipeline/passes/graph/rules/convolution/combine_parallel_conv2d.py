@@ -34,16 +34,13 @@ class CombineParallelConv2D(Rule):
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
         from tvm import relax
 
-        from .constants import is_constant
+        from .constants import ungrouped_convolutions
         from .geometry import CONVOLUTIONS, Geometry
 
         groups: dict[tuple[Var, Geometry, tuple[int, ...]], list[tuple[Var, Call]]] = {}
-        for var, call in graph.calls(*CONVOLUTIONS):
+        for var, call, geometry in ungrouped_convolutions(graph, *CONVOLUTIONS):
             data, weight = call.args
-            geometry = Geometry.of(call)
-            if geometry is None or geometry.groups > 1 or not isinstance(data, relax.Var):
-                continue
-            if is_constant(weight, graph) and graph.is_owned(weight):
+            if isinstance(data, relax.Var):
                 sizes = list(graph.static_shape(weight))
                 del sizes[geometry.kernel_layout.index("O")]
                 groups.setdefault((graph.variable(data), geometry, tuple(sizes)), []).append((var, call))

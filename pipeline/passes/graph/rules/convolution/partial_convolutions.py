@@ -35,16 +35,11 @@ class PartialConvolutions(Rule):
     clean = False
 
     def replacements(self, graph: Dataflow) -> Mapping[Var, Expr]:
-        from .constants import is_constant
-        from .geometry import CONVOLUTIONS, TRANSPOSED, Geometry
+        from .constants import ungrouped_convolutions
+        from .geometry import CONVOLUTIONS, TRANSPOSED
 
         found: dict[Var, dict[Var, Expr]] = {}
-        for var, call in graph.calls(*CONVOLUTIONS, *TRANSPOSED):
-            geometry = Geometry.of(call)
-            if geometry is None or geometry.groups > 1 or not is_constant(call.args[1], graph):
-                continue
-            if not graph.is_owned(call.args[1]):
-                continue
+        for var, call, geometry in ungrouped_convolutions(graph, *CONVOLUTIONS, *TRANSPOSED):
             concat, passed = _concatenation(call.args[0], geometry.channel_axis, graph)
             new = _partial(call, geometry, concat, passed, graph) if concat is not None else None
             if new is not None:
